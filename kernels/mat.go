@@ -19,14 +19,20 @@ type Mat struct {
 // FromSlice is a host matrix over data, rows cols values apart. It panics if
 // data is too short.
 func FromSlice(rows, cols int, data []float32) *Mat {
-	if rows < 0 || cols < 0 || len(data) < rows*cols {
+	if need := extent(rows, cols, cols); rows < 0 || cols < 0 || need < 0 || int64(len(data)) < need {
 		panic(shapeError("FromSlice", "%d values do not hold %d x %d", len(data), rows, cols))
 	}
 	return &Mat{Rows: rows, Cols: cols, Stride: cols, Host: data}
 }
 
-// PadCols is the stride with which a Device stores rows of cols values.
-func PadCols(cols int) int { return (cols + Align - 1) / Align * Align }
+// PadCols is the stride with which a Device stores rows of cols values. A single
+// column is not padded: scales and edge weights are columns with stride 1.
+func PadCols(cols int) int {
+	if cols == 1 {
+		return 1
+	}
+	return (cols + Align - 1) / Align * Align
+}
 
 // Row is row i of a host matrix, Cols values.
 func (m *Mat) Row(i int) []float32 {
@@ -59,7 +65,8 @@ type Span struct{ Lo, Hi int }
 func (s Span) Len() int { return s.Hi - s.Lo }
 
 // CSR lists each row's in-edges (or each row's non-zero features), in host
-// memory. Within a row Col ascends. Val == nil: every edge weighs 1.
+// memory. Within a row Col ascends; a column may repeat. Val == nil: every edge
+// weighs 1. Edge e is the index into Col and Val.
 type CSR struct {
 	Cols   int     // number of columns: every Col is in [0,Cols)
 	RowPtr []int64 // rows+1 offsets into Col and Val
