@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"context"
+
+	"dorylus/engine/model"
+	"dorylus/engine/task"
+	"dorylus/kernels"
+)
+
+// Work is a tensor task bound to its data. Only the rows of its blocks may be
+// touched, and only until Run returns.
+type Work struct {
+	task.Task
+	Step   *model.Step
+	Blocks []model.Ctx // one per block of the interval, in order; a backend sets Stream
+	// Params are the weights that the interval has pinned for this epoch.
+	Params Weights
+}
+
+// Backend runs tensor tasks: the server's own cores, a GPU, or Lambda workers.
+type Backend interface {
+	Name() string
+	// Local says that the backend uses the graph server's own cores, so that its
+	// tasks and the graph tasks share one pool of workers.
+	Local() bool
+	// Slots is the useful concurrency now; it may move. Ignored if Local.
+	Slots() int
+	// Run does the work and blocks until it is done. It is safe for concurrent
+	// use. After an error the outputs are undefined and the task may be run
+	// again.
+	Run(ctx context.Context, w *Work) error
+	Close() error
+}
+
+// RowMsg carries published rows of one interval to another partition.
+type RowMsg struct {
+	From, To int // partitions
+	Interval int
+	Step     int // the SC step
+	Epoch    int
+	Finished bool // no rows: the interval has finished Epoch
+	Rows     []int32
+	Data     []float32 // len(Rows) x cols
+}
+
+// Exchanger moves rows between partitions.
+type Exchanger interface {
+	// Send delivers m at least once; receivers drop repeats by (Interval, Step,
+	// Epoch). m must not change after the call.
+	Send(ctx context.Context, m *RowMsg) error
+	Recv(ctx context.Context) (*RowMsg, error)
+}
+
+// Weights is one version of the model's parameters, read-only.
+type Weights struct {
+	Version int // the updates of all epochs before this one are in it
+	Mats    []*kernels.Mat
+}
+
+// BlockGrad is what one block adds to the gradient of one parameter.
+type BlockGrad struct {
+	Param, Block int
+	G            *kernels.Mat // nil: the block adds nothing
+}
+
+// BlockLoss is what one block adds to the loss.
+type BlockLoss struct {
+	Block int
+	Loss  float64
+}
+
+// Push is what one finished tensor task sends to the parameter server.
+type Push struct {
+	ID     task.ID
+	Grads  []BlockGrad
+	Losses []BlockLoss
+}
+
+// Update announces a new weight version.
+type Update struct {
+	Version int     // the version that is there now
+	Epoch   int     // the epoch whose gradients made it: Version-1
+	Loss    float64 // the training loss of that epoch, before the update
+	Seconds float64 // time spent in summing and updating
+}
+
+// Params is the parameter server as a graph server sees it.
+type Params interface {
+	// Fetch gives an interval the newest weights the first time it asks in an
+	// epoch, and the same ones whenever it asks again, until Release.
+	Fetch(ctx context.Context, interval, epoch int) (Weights, error)
+	// Release ends what Fetch pinned: the interval has finished the epoch.
+	Release(interval, epoch int)
+	// Buffer is an uninitialised matrix for a gradient of the parameter.
+	Buffer(param int) *kernels.Mat
+	// Push hands over gradients and losses; the server owns the matrices from
+	// then on. Each (epoch, param, block) and (epoch, block) counts once;
+	// repeats are dropped. The last one of an epoch makes the next version.
+	Push(ctx context.Context, p *Push) error
+	// Updates delivers each new version once, in order. It is closed by Close.
+	Updates() <-chan Update
+	Close() error
+}
