@@ -1,0 +1,101 @@
+package ref
+
+import "dorylus/kernels"
+
+// GEMM sets dst = op(a)·op(b), then the epilogue. Every element is one float64
+// sum in the order of the inner index.
+func (s *stream) GEMM(dst, a, b *kernels.Mat, t kernels.Trans, ep *kernels.Epilogue) {
+	kernels.CheckGEMM(dst, a, b, t, ep)
+	kernels.CheckHost("GEMM", dst, a, b, bias(ep))
+	if !s.runs("GEMM") || dst.Cols == 0 || dst.Rows == 0 {
+		return
+	}
+	switch t {
+	case kernels.NN:
+		s.gemmNN(dst, a, b, ep)
+	case kernels.NT:
+		s.gemmNT(dst, a, b, ep)
+	case kernels.TN:
+		s.gemmTN(dst, a, b, ep)
+	}
+}
+
+// gemmNN adds a[i,k] times row k of b, for each row i of dst.
+func (s *stream) gemmNN(dst, a, b *kernels.Mat, ep *kernels.Epilogue) {
+	for i := range dst.Rows {
+		acc := s.zeros(dst.Cols)
+		for k := range a.Cols {
+			axpy(acc, float64(a.Host[i*a.Stride+k]), b.Row(k))
+		}
+		finish(dst.Row(i), acc, i, ep)
+	}
+}
+
+// gemmNT takes the product of row i of a and row j of b, four rows of b at a
+// time, so that each value of a is read and widened once for four sums.
+func (s *stream) gemmNT(dst, a, b *kernels.Mat, ep *kernels.Epilogue) {
+	if a.Cols == 0 { // no row of a or b has memory
+		for i := range dst.Rows {
+			finish(dst.Row(i), s.zeros(dst.Cols), i, ep)
+		}
+		return
+	}
+	for i := range dst.Rows {
+		acc := s.zeros(dst.Cols)
+		x := a.Row(i)
+		j := 0
+		for ; j+4 <= len(acc); j += 4 {
+			acc[j], acc[j+1], acc[j+2], acc[j+3] = dot4(x, b.Row(j), b.Row(j+1), b.Row(j+2), b.Row(j+3))
+		}
+		for ; j < len(acc); j++ {
+			acc[j] = dot(x, b.Row(j))
+		}
+		finish(dst.Row(i), acc, i, ep)
+	}
+}
+
+// gemmTN adds, for each inner row k, a[k,i] times row k of b to row i of a
+// float64 copy of dst.
+func (s *stream) gemmTN(dst, a, b *kernels.Mat, ep *kernels.Epilogue) {
+	n := dst.Cols
+	acc := s.zeros(dst.Rows * n)
+	for k := range a.Rows {
+		x, y := a.Row(k), b.Row(k)
+		for i, f := range x {
+			axpy(acc[i*n:(i+1)*n], float64(f), y)
+		}
+	}
+	for i := range dst.Rows {
+		finish(dst.Row(i), acc[i*n:(i+1)*n], i, ep)
+	}
+}
+
+// axpy adds f*x to acc; both have the same length.
+func axpy(acc []float64, f float64, x []float32) {
+	acc = acc[:len(x)]
+	for c, v := range x {
+		acc[c] += f * float64(v)
+	}
+}
+
+func dot(x, y []float32) float64 {
+	y = y[:len(x)]
+	var sum float64
+	for k, v := range x {
+		sum += float64(v) * float64(y[k])
+	}
+	return sum
+}
+
+func dot4(x, y0, y1, y2, y3 []float32) (s0, s1, s2, s3 float64) {
+	n := len(x)
+	y0, y1, y2, y3 = y0[:n], y1[:n], y2[:n], y3[:n]
+	for k, v := range x {
+		f := float64(v)
+		s0 += f * float64(y0[k])
+		s1 += f * float64(y1[k])
+		s2 += f * float64(y2[k])
+		s3 += f * float64(y3[k])
+	}
+	return s0, s1, s2, s3
+}
