@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// Config is everything that a training run can be told. The tag of a field is
+// its name on the command line, in config files and, in capitals after DORYLUS_,
+// in the environment.
+//
+// DefaultConfig is the starting point of the command line. In a Config that is
+// written by hand, WithDefaults fills the fields whose zero value means nothing;
+// where 0, "" or false is a setting of its own, it is taken at its word.
+type Config struct {
+	// Mode is where tensor tasks run: "cpu" (default), "gpu" or "lambda".
+	Mode string `flag:"mode"`
+	// Data is the graph: "cora" (default, built in), the folder of a store, a
+	// file or folder in any format that prepare reads, or "synth:...".
+	Data string `flag:"data"`
+	// Features is what happens to the features of a source that is not a store
+	// yet: "row-normalize", "standardize", "identity", "none" (as they are), or
+	// "" (default): row-normalize for Planetoid files, else none.
+	Features string `flag:"features"`
+	// Order is the vertex order of a source that is not a store yet: "auto",
+	// "metis", "lpa", "stream", "degree", "natural", "hash". "" is auto.
+	Order string `flag:"order"`
+	// Split makes a split instead of the data's own: "planetoid",
+	// "per-class:TRAIN/VAL" or "random:TRAIN/VAL/TEST" (per cent). "": the data's.
+	Split string `flag:"split"`
+	// SplitFile reads the split or splits from a file. Not together with Split.
+	SplitFile string `flag:"split-file"`
+	// SplitIndex picks one of several splits, from 0. -1 (default): the first,
+	// or with Runs > 1 split k mod n for run k.
+	SplitIndex int `flag:"split-index"`
+
+	// Model is "gcn" (default) or "mlp", which gathers nothing.
+	Model string `flag:"model"`
+	// Layers is the number of layers, at least 1; default 2.
+	Layers int `flag:"layers"`
+	// Hidden is the width of the hidden layers; default 16. Unused with 1 layer.
+	Hidden int `flag:"hidden"`
+	// Bias adds a trainable vector to each layer; default true.
+	Bias bool `flag:"bias"`
+	// Activation follows every layer but the last: "relu" (default),
+	// "leaky-relu", "elu", "tanh", "identity".
+	Activation string `flag:"activation"`
+	// Dropout is the probability with which a hidden value is dropped in
+	// training, in [0,1); default 0.5. 0: none.
+	Dropout float64 `flag:"dropout"`
+	// InputDropout is the same for the input features; default 0.5. 0 lets the
+	// first aggregation be computed once and kept.
+	InputDropout float64 `flag:"input-dropout"`
+
+	// Epochs is the number of training epochs at most; default 200.
+	Epochs int `flag:"epochs"`
+	// Optimizer is "adam" (default), "adamw" or "sgd", with PyTorch's semantics.
+	Optimizer string `flag:"optimizer"`
+	// LR is the learning rate; default 0.01.
+	LR float64 `flag:"lr"`
+	// Momentum is SGD's, in [0,1); default 0. Must be 0 for other optimisers.
+	Momentum float64 `flag:"momentum"`
+	// WeightDecay is the L2 penalty; default 5e-4. 0: none.
+	WeightDecay float64 `flag:"weight-decay"`
+	// WeightDecayScope says what decays: "first" (default: the first layer's
+	// weights, as in the GCN paper), "weights" (all but biases), "all".
+	WeightDecayScope string `flag:"weight-decay-scope"`
+	// Seed fixes initial weights, dropout and random splits; default 0. Run k of
+	// several uses Seed+k.
+	Seed uint64 `flag:"seed"`
+	// Runs trains that many times with consecutive seeds and reports mean and
+	// deviation; default 1.
+	Runs int `flag:"runs"`
+
+	// EvalEvery is the number of epochs between evaluations; default 1. The last
+	// epoch is always evaluated.
+	EvalEvery int `flag:"eval-every"`
+	// Patience stops a run after so many epochs without a better validation
+	// accuracy. 0 (default): never.
+	Patience int `flag:"patience"`
+	// TargetAccuracy stops a run once validation accuracy has reached it, in
+	// [0,1]. 0 (default): never.
+	TargetAccuracy float64 `flag:"target-accuracy"`
+
+	// Pipeline is "sync" (default; same bits however it is scheduled) or "async".
+	Pipeline string `flag:"pipeline"`
+	// Staleness is how many epochs an interval may run ahead of the slowest one.
+	// 0 (default) lets none start epoch e+1 before all finished e. More hides
+	// slow peers and costs accuracy. Must be 0 when Pipeline is sync.
+	Staleness int `flag:"staleness"`
+	// Intervals is the number of vertex ranges that flow through the pipeline;
+	// 0 (default) chooses by the size of the graph and the threads.
+	Intervals int `flag:"intervals"`
+	// Threads is the number of workers; 0 (default): one per core.
+	Threads int `flag:"threads"`
+	// Precision is that of dense products: "fp32" (default, the only one so far).
+	Precision string `flag:"precision"`
+	// Device is the kernel set: "auto" (default: the best this CPU has), "ref"
+	// (plain Go, slow), "cpu", "cpu/scalar", "cpu/avx2", "cpu/avx512".
+	Device string `flag:"device"`
+
+	// OutDir is the folder RUN that gets events, summary and checkpoints. ""
+	// (default): nothing is written.
+	OutDir string `flag:"out"`
+	// Resume goes on from the last checkpoint of a RUN, with its settings where
+	// none are given.
+	Resume string `flag:"resume"`
+	// CheckpointEvery is the number of epochs between checkpoints. 0 (default):
+	// only at the end and when interrupted. Needs OutDir.
+	CheckpointEvery int `flag:"checkpoint-every"`
+	// TaskEvents writes every task to events.jsonl, not only sums per epoch.
+	TaskEvents bool `flag:"task-events"`
+	// Progress is what is shown while training: "auto" (default: a line that
+	// updates itself on a terminal, else plain), "plain", "json", "none".
+	Progress string `flag:"progress"`
+	// JSON prints the summary as one JSON object and nothing else on standard
+	// output.
+	JSON bool `flag:"json"`
+	// DryRun checks settings and data and says what would be done.
+	DryRun bool `flag:"dry-run"`
+}
+
+// DefaultConfig is the configuration of a run that is told nothing but its
+// model. An unknown model has the defaults of "gcn".
+func DefaultConfig(model string) Config {
+	c := Config{
+		Bias: true, Dropout: 0.5, InputDropout: 0.5, WeightDecay: 5e-4, SplitIndex: -1,
+		Model: model,
+	}
+	return c.WithDefaults()
+}
+
+// WithDefaults is c with defaults in the place of zero values, where a zero
+// value is not a setting of its own.
+func (c Config) WithDefaults() Config {
+	text := func(p *string, def string) {
+		if *p == "" {
+			*p = def
+		}
+	}
+	count := func(p *int, def int) {
+		if *p == 0 {
+			*p = def
+		}
+	}
+	text(&c.Mode, "cpu")
+	text(&c.Data, "cora")
+	text(&c.Model, "gcn")
+	text(&c.Order, "auto")
+	text(&c.Activation, "relu")
+	text(&c.Optimizer, "adam")
+	text(&c.WeightDecayScope, "first")
+	text(&c.Pipeline, "sync")
+	text(&c.Precision, "fp32")
+	text(&c.Device, "auto")
+	text(&c.Progress, "auto")
+	count(&c.Layers, 2)
+	count(&c.Hidden, 16)
+	count(&c.Epochs, 200)
+	count(&c.Runs, 1)
+	count(&c.EvalEvery, 1)
+	if c.LR == 0 {
+		c.LR = 0.01
+	}
+	return c
+}
+
+// Setting is one field of a Config.
+type Setting struct {
+	Name string // as on the command line, without dashes
+	// Ptr points to the field: *string, *int, *uint64, *float64 or *bool.
+	Ptr any
+}
+
+// Settings lists the fields of c in the order of their declaration.
+func (c *Config) Settings() []Setting {
+	v := reflect.ValueOf(c).Elem()
+	list := make([]Setting, v.NumField())
+	for i := range list {
+		list[i] = Setting{Name: v.Type().Field(i).Tag.Get("flag"), Ptr: v.Field(i).Addr().Interface()}
+	}
+	return list
+}
+
+// Text is the setting's value as config files and the command line write it.
+func (s Setting) Text() string {
+	switch p := s.Ptr.(type) {
+	case *string:
+		return *p
+	case *float64:
+		return strconv.FormatFloat(*p, 'g', -1, 64)
+	default:
+		return fmt.Sprint(reflect.ValueOf(p).Elem().Interface())
+	}
+}
+
+// String is c as a config file: one "name: value" line per setting, in the order
+// of the fields.
+func (c Config) String() string {
+	var b strings.Builder
+	for _, s := range c.Settings() {
+		text := s.Text()
+		if _, ok := s.Ptr.(*string); ok {
+			text = strconv.Quote(text)
+		}
+		fmt.Fprintf(&b, "%s: %s\n", s.Name, text)
+	}
+	return b.String()
+}

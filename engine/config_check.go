@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// The values that the settings of that name accept.
+var (
+	Modes             = []string{"cpu", "gpu", "lambda"}
+	Models            = []string{"gcn", "mlp"}
+	Activations       = []string{"relu", "leaky-relu", "elu", "tanh", "identity"}
+	Optimizers        = []string{"adam", "adamw", "sgd"}
+	WeightDecayScopes = []string{"first", "weights", "all"}
+	Pipelines         = []string{"sync", "async"}
+	Precisions        = []string{"fp32"}
+	FeatureChoices    = []string{"row-normalize", "standardize", "identity", "none"}
+	Orders            = []string{"auto", "metis", "lpa", "stream", "degree", "natural", "hash"}
+	Devices           = []string{"auto", "ref", "cpu", "cpu/scalar", "cpu/avx2", "cpu/avx512"}
+	ProgressStyles    = []string{"auto", "plain", "json", "none"}
+)
+
+// checker collects the problems of a Config.
+type checker struct{ errs []error }
+
+func (k *checker) bad(flag string, value any, remedy string, args ...any) {
+	k.errs = append(k.errs, fmt.Errorf("--%s=%v: %s", flag, value, fmt.Sprintf(remedy, args...)))
+}
+
+func (k *checker) oneOf(flag, value string, choices []string) {
+	if !slices.Contains(choices, value) {
+		k.bad(flag, value, "choose one of %s", strings.Join(choices, ", "))
+	}
+}
+
+func (k *checker) atLeast(flag string, value, least int, hint string) {
+	if value < least {
+		k.bad(flag, value, "give %d or more%s", least, hint)
+	}
+}
+
+func (k *checker) within(flag string, value, lo, hi float64, remedy string) {
+	if !(value >= lo && value < hi) {
+		k.bad(flag, value, "%s", remedy)
+	}
+}
+
+// Validate reports every problem of c at once, each with the flag, its value and
+// what to do. It looks at nothing outside c.
+func (c Config) Validate() error {
+	var k checker
+	c.checkData(&k)
+	c.checkModel(&k)
+	c.checkTraining(&k)
+	c.checkPipeline(&k)
+	c.checkOutput(&k)
+	return errors.Join(k.errs...)
+}
+
+func (c Config) checkData(k *checker) {
+	k.oneOf("mode", c.Mode, Modes)
+	if c.Data == "" {
+		k.bad("data", `""`, "name cora, a store, a file or a folder")
+	}
+	if c.Features != "" {
+		k.oneOf("features", c.Features, FeatureChoices)
+	}
+	k.oneOf("order", c.Order, Orders)
+	if c.Split != "" && c.SplitFile != "" {
+		k.bad("split-file", c.SplitFile, "give either it or --split=%s, not both", c.Split)
+	}
+	if kind, _, _ := strings.Cut(c.Split, ":"); c.Split != "" {
+		if !slices.Contains([]string{"planetoid", "per-class", "random"}, kind) {
+			k.bad("split", c.Split, "write planetoid, per-class:20/30 or random:60/20/20")
+		}
+	}
+	k.atLeast("split-index", c.SplitIndex, -1, ", -1 to choose by run")
+}
+
+func (c Config) checkModel(k *checker) {
+	k.oneOf("model", c.Model, Models)
+	k.atLeast("layers", c.Layers, 1, "")
+	k.atLeast("hidden", c.Hidden, 1, "")
+	k.oneOf("activation", c.Activation, Activations)
+	for _, d := range []struct {
+		flag  string
+		value float64
+	}{{"dropout", c.Dropout}, {"input-dropout", c.InputDropout}} {
+		k.within(d.flag, d.value, 0, 1, "give a probability from 0 to below 1")
+	}
+}
+
+func (c Config) checkTraining(k *checker) {
+	k.atLeast("epochs", c.Epochs, 1, "")
+	k.oneOf("optimizer", c.Optimizer, Optimizers)
+	if !(c.LR > 0) || math.IsInf(c.LR, 0) {
+		k.bad("lr", c.LR, "give a learning rate above 0, for example 0.01")
+	}
+	k.within("momentum", c.Momentum, 0, 1, "give a value from 0 to below 1")
+	if c.Momentum != 0 && c.Optimizer != "sgd" {
+		k.bad("momentum", c.Momentum, "only --optimizer=sgd has momentum; leave it out or switch from %s", c.Optimizer)
+	}
+	k.within("weight-decay", c.WeightDecay, 0, math.Inf(1), "give 0 or more, for example 5e-4")
+	k.oneOf("weight-decay-scope", c.WeightDecayScope, WeightDecayScopes)
+	k.atLeast("runs", c.Runs, 1, "")
+	if c.Runs > 1 && c.Resume != "" {
+		k.bad("runs", c.Runs, "--resume goes on with one run; name the folder of that run and leave --runs out")
+	}
+	k.atLeast("eval-every", c.EvalEvery, 1, "")
+	k.atLeast("patience", c.Patience, 0, ", 0 to never stop early")
+	if t := c.TargetAccuracy; t > 1 && t <= 100 {
+		k.bad("target-accuracy", t, "accuracies are fractions; did you mean %g?", t/100)
+	} else if !(t >= 0 && t <= 1) {
+		k.bad("target-accuracy", t, "give a fraction from 0 to 1, 0 to never stop early")
+	}
+}
+
+func (c Config) checkPipeline(k *checker) {
+	k.oneOf("pipeline", c.Pipeline, Pipelines)
+	k.atLeast("staleness", c.Staleness, 0, "")
+	if c.Staleness > 0 && c.Pipeline == "sync" {
+		k.bad("staleness", c.Staleness, "add --pipeline=async; a synchronous pipeline reads no stale rows")
+	}
+	k.atLeast("intervals", c.Intervals, 0, ", 0 to choose automatically")
+	k.atLeast("threads", c.Threads, 0, ", 0 for one per core")
+	k.oneOf("precision", c.Precision, Precisions)
+	k.oneOf("device", c.Device, Devices)
+}
+
+func (c Config) checkOutput(k *checker) {
+	k.atLeast("checkpoint-every", c.CheckpointEvery, 0, ", 0 for only at the end")
+	if c.CheckpointEvery > 0 && c.OutDir == "" && c.Resume == "" {
+		k.bad("checkpoint-every", c.CheckpointEvery, "add --out=RUN, the folder that gets the checkpoints")
+	}
+	if c.TaskEvents && c.OutDir == "" && c.Resume == "" {
+		k.bad("task-events", c.TaskEvents, "add --out=RUN, the folder that gets the events")
+	}
+	k.oneOf("progress", c.Progress, ProgressStyles)
+}
