@@ -3,6 +3,7 @@ package sched
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"dorylus/engine/task"
 )
@@ -45,8 +46,8 @@ type Config struct {
 	// 0, the default, lets nobody start e+1 before all have finished e, without
 	// any barrier inside an epoch. Must be 0 when Sync.
 	Staleness int
-	// Hold is the number of epochs that may start before an Input.Allow raises
-	// it. 0 means all of them.
+	// Hold is the number of epochs that may start, from First on, before an
+	// Input.Allow raises it. 0 means all of them.
 	Hold int
 }
 
@@ -58,7 +59,7 @@ type Input struct {
 	Finished *Finish  // an interval of another partition has finished an epoch
 	Weights  *int     // this weight version is there: the updates of all epochs before it
 	Allow    *int     // epochs below this one may start
-	Stop     bool     // start no epoch any more; issue nothing more
+	Stop     bool     // issue nothing more, not even a task that fails from now on
 }
 
 // Rows says that the rows which Step publishes have arrived from Interval, as
@@ -81,8 +82,11 @@ func (c *Config) Validate() error {
 	if len(c.Steps) == 0 {
 		bad("the program has no steps")
 	}
-	if c.First < 0 || c.Epochs < c.First {
-		bad("epochs [%d,%d) are not a range", c.First, c.Epochs)
+	if c.First < 0 || c.Epochs < c.First || c.Epochs > math.MaxInt32 {
+		bad("epochs [%d,%d) are not a range within [0,2³¹)", c.First, c.Epochs)
+	}
+	if c.Hold < 0 {
+		bad("a hold of %d epochs is negative", c.Hold)
 	}
 	if c.Staleness < 0 {
 		bad("staleness %d is negative", c.Staleness)
