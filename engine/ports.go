@@ -12,8 +12,13 @@ import (
 // touched, and only until Run returns.
 type Work struct {
 	task.Task
-	Step   *model.Step
-	Blocks []model.Ctx // one per block of the interval, in order; a backend sets Stream
+	// Ops are the step's ops that are due: all of them, or in an evaluation those
+	// before the loss.
+	Step *model.Step
+	Ops  []model.Op
+	// Blocks has one context per block of the interval with rows to compute; the
+	// backend sets S and Scratch.
+	Blocks []*model.Ctx
 	// Params are the weights that the interval has pinned for this epoch.
 	Params Weights
 }

@@ -2,32 +2,30 @@ package model
 
 import "dorylus/kernels"
 
-// Ctx is what an op sees: the rows of one block.
+// Ctx is what an op sees: the rows of one block, and the matrices they lie in.
 type Ctx struct {
 	S kernels.Stream
-	// Mats has the block's rows of each buffer, by buffer index; only those that
-	// the step names are set.
-	Mats []*kernels.Mat
-	// Rows is the block's row range within each level's matrices, IDs the user's
-	// vertex indices of these rows (the dropout's row ids).
-	Rows []kernels.Span
-	IDs  [][]int32
-	// AllIDs are the vertex indices of all rows of each level.
-	AllIDs [][]int32
-	// Features of the block's rows of level 0: a matrix, or all rows as a sparse
-	// graph with FeatRows the block's.
-	X        *kernels.Mat
-	SparseX  kernels.Graph
-	FeatRows kernels.Span
+	// Full are the matrices by buffer index, Level the level of each; only those
+	// that the step names need be set. Rows is the block's row range within each
+	// level's matrices.
+	Full  []*kernels.Mat
+	Level []int
+	Rows  []kernels.Span
+	// IDs are the user's vertex indices of all rows of each level: the row ids of
+	// dropout. nil: the row itself.
+	IDs [][]int32
+	// SparseX are the sparse input features, one graph row per row of level 0.
+	SparseX kernels.Graph
 	// Weights and Grads are by parameter index.
 	Weights, Grads []*kernels.Mat
 
-	// Loss: labels of the block's rows of the last level (-1: not a training
-	// row), the scale 1/Σ weights, and where the block's loss goes.
+	// Labels has the class of each row of the last level, -1 where the row is not
+	// trained on; ClassW weighs the classes (nil: 1); LossScale is one over the
+	// sum of the training rows' weights. The block's loss goes to Loss[0].
 	Labels    []int32
 	ClassW    *kernels.Mat
 	LossScale float32
-	Loss      []float64 // length 1
+	Loss      []float64
 
 	Block int
 	Epoch int
@@ -38,11 +36,36 @@ type Ctx struct {
 	Scratch func(slot, rows, cols int) *kernels.Mat
 }
 
-// Drop is the dropout of rate p on rows of a level, keyed for a layer; off
-// outside training.
+// Span is the block's row range in the buffer.
+func (c *Ctx) Span(buf int) kernels.Span { return c.Rows[c.Level[buf]] }
+
+// Mat is the block's rows of the buffer.
+func (c *Ctx) Mat(buf int) *kernels.Mat { return c.Full[buf].Sub(c.Span(buf)) }
+
+// Drop is the dropout of rate p on whole-level matrices, keyed for a layer
+// (0: the input); off outside training.
 func (c *Ctx) Drop(p float32, level, layer int) kernels.Dropout {
 	if !c.Train || p == 0 {
 		return kernels.Dropout{}
 	}
 	return kernels.Dropout{P: p, Key: kernels.DropKey(c.Seed, c.Epoch, layer), IDs: c.IDs[level]}
+}
+
+// BlockDrop is Drop for a matrix that holds only the block's rows.
+func (c *Ctx) BlockDrop(p float32, level, layer int) kernels.Dropout {
+	d := c.Drop(p, level, layer)
+	if d.P == 0 {
+		return d
+	}
+	span := c.Rows[level]
+	if d.IDs == nil {
+		ids := make([]int32, span.Len())
+		for i := range ids {
+			ids[i] = int32(span.Lo + i)
+		}
+		d.IDs = ids
+		return d
+	}
+	d.IDs = d.IDs[span.Lo:span.Hi]
+	return d
 }

@@ -29,6 +29,9 @@ type ParamSpec struct {
 	Bias       bool // weight decay usually leaves these alone
 }
 
+// X is the buffer of input features in every program: level 0, constant.
+const X = 0
+
 // Buf is a matrix of one row per vertex of a row level. Level 0 is the input
 // side; a gather goes from one level to the next. In a training epoch a level
 // holds only the vertices that the loss can see.
@@ -36,24 +39,18 @@ type Buf struct {
 	Name  string
 	Level int
 	Cols  int
+	// Const buffers are made once, before the first epoch, by the gather Made
+	// (nil: they are the features).
+	Const bool
+	Made  *Gather
 	// Published: other intervals gather its rows.
 	Published bool
+	// Edges: one value per non-zero feature instead of one row per vertex.
+	Edges bool
 }
 
 // NoBuf marks an absent buffer.
 const NoBuf = -1
-
-// GatherSpec is what a GA step computes: Dst = gather of Src along the edges
-// between levels Hop and Hop+1, forward into Hop+1 or backward into Hop.
-type GatherSpec struct {
-	Hop      int
-	Src, Dst int // buffer indices
-	// Norm is the normalisation: rows and columns are scaled by the same vector
-	// of inverse square roots of degrees.
-	Norm Norm
-	// Ep, if not nil, is fused into the gather (forward only).
-	Ep func(c *Ctx) *kernels.Epilogue
-}
 
 // Norm is how a gather is normalised.
 type Norm uint8
@@ -61,31 +58,46 @@ type Norm uint8
 // Normalisations.
 const (
 	NormNone Norm = iota
-	NormGCN       // D^-½ (A+I) D^-½
+	NormGCN       // D^-½ (A+I) D^-½ with D by weighted in-degree (Kipf and Welling, 2017)
 )
 
-// Step is one task of every interval. A step is either a gather, a publication,
-// or a run of tensor ops fused into one task.
-type Step struct {
-	Kind  task.Kind
-	Dir   task.Dir
-	Layer int // 1-based
-	Name  string
-	// Gather is set for GA steps.
-	Gather *GatherSpec
-	// Publish is the buffer that an SC step publishes, NoBuf otherwise.
-	Publish int
-	// Ops run one after the other on each block of the interval (tensor steps).
-	Ops []Op
-	// In and Out are the buffers that the ops read and set, Params the
-	// parameters that they read, Grads those whose gradient they set.
-	In, Out, Params, Grads []int
-	// Loss says that the step computes the loss.
-	Loss bool
+// Gather is what a GA step computes: Dst from Src along the edges between levels
+// Hop and Hop+1.
+type Gather struct {
+	Hop      int
+	Back     bool // along the transpose, from level Hop+1 to level Hop
+	Src, Dst int  // buffer indices
+	Norm     Norm
+	// Ep, if not nil, is fused into the gather: it returns the epilogue on
+	// whole-level matrices.
+	Ep func(c *Ctx) *kernels.Epilogue
 }
 
 // Op is one stage on the rows of one block, forward or backward.
 type Op func(c *Ctx)
+
+// Step is one task of every interval: a gather, a publication, or a run of
+// tensor ops fused into one task.
+type Step struct {
+	Kind  task.Kind
+	Dir   task.Dir
+	Layer int // 1-based
+	// Name says what is fused: "AV", "AV+loss+∇AV".
+	Name string
+	// Gather is set for GA steps.
+	Gather *Gather
+	// Publish is the buffer that an SC step publishes, NoBuf otherwise.
+	Publish int
+	// Reads is the SC step whose rows a GA step gathers, -1 otherwise.
+	Reads int
+	// Ops run one after the other on each block of the interval.
+	Ops []Op
+	// In and Out are the buffers that the ops read and set, Params the parameters
+	// that the step reads, Grads those whose gradient it sets.
+	In, Out, Params, Grads []int
+	// Loss says that the step computes the loss.
+	Loss bool
+}
 
 // Program is a model made concrete: what every interval runs through in an
 // epoch.
@@ -93,9 +105,12 @@ type Program struct {
 	Params []ParamSpec
 	Bufs   []Buf
 	Steps  []Step
-	// Forward is the number of leading steps that compute the output; an
-	// evaluation runs only these.
+	// Forward is the number of leading steps that compute the output; the last
+	// of them may go on with the loss, which an evaluation leaves out.
 	Forward int
-	Levels  int // number of row levels: gathers + 1
-	Output  int // the buffer of logits, in the last level
+	// ForwardOps is the number of ops of step Forward-1 that belong to the
+	// output.
+	ForwardOps int
+	Levels     int // number of row levels: gathers + 1
+	Output     int // the buffer of logits, in the last level
 }

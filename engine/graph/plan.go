@@ -1,0 +1,237 @@
+// Package graph turns a store into what an epoch walks over: row levels, the
+// edges between them, blocks and intervals.
+package graph
+
+import (
+	"fmt"
+	"slices"
+
+	"dorylus/engine/store"
+	"dorylus/kernels"
+)
+
+// promote is the share of all vertices from which on a level holds all of them:
+// the few rows saved would not pay for the copies of edges and features that a
+// partial level needs.
+const promote = 0.95
+
+// Level is the set of vertices that one layer boundary of the model computes.
+type Level struct {
+	// Rows are store rows, ascending; nil: all of them.
+	Rows []int32
+	// N is the number of rows.
+	N int
+	// BlockPtr has the level rows of block b as [BlockPtr[b],BlockPtr[b+1]).
+	BlockPtr []int
+}
+
+// Block is the range of level rows that belong to block b.
+func (l *Level) Block(b int) kernels.Span {
+	return kernels.Span{Lo: l.BlockPtr[b], Hi: l.BlockPtr[b+1]}
+}
+
+// Store is the store row of level row i.
+func (l *Level) Store(i int) int32 {
+	if l.Rows == nil {
+		return int32(i)
+	}
+	return l.Rows[i]
+}
+
+// Hop has the edges between level k (sources) and level k+1 (destinations).
+type Hop struct {
+	// Fwd lists, for each row of level k+1, its in-edges as rows of level k. Bwd
+	// is its transpose; nil where no backward gather crosses the hop.
+	Fwd, Bwd *kernels.CSR
+	// FwdSelf[v] is the level-k row of the same vertex as row v of level k+1;
+	// BwdSelf the reverse, -1 where the vertex is not in level k+1. nil:
+	// the levels hold the same rows.
+	FwdSelf, BwdSelf []int32
+}
+
+// Plan is what one kind of pass (training, evaluation) computes. Level L-1 holds
+// the rows asked for, level k all in-neighbours of level k+1 and these rows
+// themselves.
+type Plan struct {
+	BlockRows, Blocks int
+	Levels            []Level
+	Hops              []Hop
+}
+
+// Options of Build.
+type Options struct {
+	// Seeds are the store rows of the last level, ascending; nil: all.
+	Seeds []int32
+	// Levels is the number of row levels, at least 1.
+	Levels int
+	// Backward[k] says that gradients cross hop k.
+	Backward []bool
+	// Skip[k] says that nothing gathers along hop k in an epoch (its result is
+	// kept): its edges are not built.
+	Skip []bool
+}
+
+// Build makes the plan of a pass over st.
+func Build(st *store.Store, opt Options) (*Plan, error) {
+	n := st.Meta.Vertices
+	if opt.Levels < 1 {
+		return nil, fmt.Errorf("plan a pass over %s: %d row levels: at least 1 is needed", st.Meta.Name, opt.Levels)
+	}
+	p := &Plan{BlockRows: st.Meta.BlockRows}
+	p.Blocks = max((n+p.BlockRows-1)/p.BlockRows, 1)
+	p.Levels = make([]Level, opt.Levels)
+	rows := opt.Seeds
+	for k := opt.Levels - 1; k >= 0; k-- {
+		if float64(len(rows)) >= promote*float64(n) {
+			rows = nil
+		}
+		p.Levels[k] = p.level(rows, n)
+		if k > 0 && rows != nil {
+			rows = closure(st.In, rows)
+		}
+	}
+	p.Hops = make([]Hop, opt.Levels-1)
+	for k := range p.Hops {
+		if k < len(opt.Skip) && opt.Skip[k] {
+			continue
+		}
+		back := k < len(opt.Backward) && opt.Backward[k]
+		p.Hops[k] = hop(st, &p.Levels[k], &p.Levels[k+1], back)
+	}
+	return p, nil
+}
+
+func (p *Plan) level(rows []int32, n int) Level {
+	l := Level{Rows: rows, N: n, BlockPtr: make([]int, p.Blocks+1)}
+	if rows != nil {
+		l.N = len(rows)
+	}
+	for b := 1; b < p.Blocks; b++ {
+		lo := b * p.BlockRows
+		if rows == nil {
+			l.BlockPtr[b] = lo
+		} else {
+			l.BlockPtr[b], _ = slices.BinarySearch(rows, int32(lo))
+		}
+	}
+	l.BlockPtr[p.Blocks] = l.N
+	return l
+}
+
+// closure is rows and their in-neighbours, ascending.
+func closure(in *kernels.CSR, rows []int32) []int32 {
+	seen := make([]bool, in.Rows())
+	count := 0
+	mark := func(v int32) {
+		if !seen[v] {
+			seen[v] = true
+			count++
+		}
+	}
+	for _, v := range rows {
+		mark(v)
+		for _, u := range in.Col[in.RowPtr[v]:in.RowPtr[v+1]] {
+			mark(u)
+		}
+	}
+	all := make([]int32, 0, count)
+	for v, s := range seen {
+		if s {
+			all = append(all, int32(v))
+		}
+	}
+	return all
+}
+
+// hop builds the edges between two levels; where both hold all rows they are
+// the store's own.
+func hop(st *store.Store, src, dst *Level, backward bool) Hop {
+	var h Hop
+	if src.Rows == nil && dst.Rows == nil {
+		h.Fwd = st.In
+		if backward {
+			h.Bwd = st.Out
+		}
+		return h
+	}
+	toSrc, toDst := src.index(st.Meta.Vertices), dst.index(st.Meta.Vertices)
+	h.Fwd = restrict(st.In, dst, toSrc, src.N)
+	h.FwdSelf = pick(dst, toSrc)
+	if backward {
+		h.Bwd = restrict(st.Out, src, toDst, dst.N)
+		h.BwdSelf = pick(src, toDst)
+	}
+	return h
+}
+
+// index maps store rows to level rows, -1 for those not in the level.
+func (l *Level) index(n int) []int32 {
+	at := make([]int32, n)
+	if l.Rows == nil {
+		for v := range at {
+			at[v] = int32(v)
+		}
+		return at
+	}
+	for v := range at {
+		at[v] = -1
+	}
+	for i, v := range l.Rows {
+		at[v] = int32(i)
+	}
+	return at
+}
+
+func pick(l *Level, at []int32) []int32 {
+	self := make([]int32, l.N)
+	for i := range self {
+		self[i] = at[l.Store(i)]
+	}
+	return self
+}
+
+// restrict is g with the rows of one level and the columns of another; edges to
+// columns outside it are left out. The order of a row's edges is kept.
+func restrict(g *kernels.CSR, rows *Level, col []int32, cols int) *kernels.CSR {
+	out := &kernels.CSR{Cols: cols, RowPtr: make([]int64, rows.N+1)}
+	for i := range rows.N {
+		v := rows.Store(i)
+		kept := int64(0)
+		for _, u := range g.Col[g.RowPtr[v]:g.RowPtr[v+1]] {
+			if col[u] >= 0 {
+				kept++
+			}
+		}
+		out.RowPtr[i+1] = out.RowPtr[i] + kept
+	}
+	edges := out.RowPtr[rows.N]
+	out.Col = make([]int32, 0, edges)
+	if g.Val != nil {
+		out.Val = make([]float32, 0, edges)
+	}
+	for i := range rows.N {
+		v := rows.Store(i)
+		for e := g.RowPtr[v]; e < g.RowPtr[v+1]; e++ {
+			if c := col[g.Col[e]]; c >= 0 {
+				out.Col = append(out.Col, c)
+				if g.Val != nil {
+					out.Val = append(out.Val, g.Val[e])
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Features is the level's part of a sparse feature matrix, g itself where the
+// level holds all rows.
+func (l *Level) Features(g *kernels.CSR) *kernels.CSR {
+	if l.Rows == nil {
+		return g
+	}
+	same := make([]int32, g.Cols)
+	for c := range same {
+		same[c] = int32(c)
+	}
+	return restrict(g, l, same, g.Cols)
+}

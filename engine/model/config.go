@@ -1,0 +1,80 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dorylus/kernels"
+)
+
+// Config says which model to build on which data.
+type Config struct {
+	Model      string // a key of Models
+	Layers     int    // at least 1
+	Hidden     int    // width of all layers but the last
+	Bias       bool
+	Activation kernels.Act
+	// Dropout is the rate on the hidden layers' inputs, InputDropout on the
+	// features, both in [0,1).
+	Dropout, InputDropout float32
+
+	Features int  // input width
+	Classes  int  // output width
+	Sparse   bool // features are CSR: their product comes before the gather
+}
+
+// Models maps the names of --model to their builders.
+var Models = map[string]func(Config) *Program{
+	"gcn": GCN,
+	"mlp": MLP,
+}
+
+// Names lists the known models, sorted.
+func Names() []string {
+	names := make([]string, 0, len(Models))
+	for n := range Models {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Validate reports every problem of c at once.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
+	if _, ok := Models[c.Model]; !ok {
+		bad("%q is unknown: choose one of %s", c.Model, strings.Join(Names(), ", "))
+	}
+	if c.Layers < 1 {
+		bad("%d layers: at least 1 is needed", c.Layers)
+	}
+	if c.Hidden < 1 {
+		bad("hidden width %d: at least 1 is needed", c.Hidden)
+	}
+	for _, d := range []struct {
+		what string
+		p    float32
+	}{{"dropout", c.Dropout}, {"input dropout", c.InputDropout}} {
+		if !(d.p >= 0 && d.p < 1) {
+			bad("%s %v is not in [0,1)", d.what, d.p)
+		}
+	}
+	if c.Features < 1 {
+		bad("the data has no features: give the vertices some, for example identity features with 'prepare --features identity'")
+	}
+	if c.Classes < 2 {
+		bad("the data has %d classes: at least 2 are needed to classify", c.Classes)
+	}
+	return errors.Join(errs...)
+}
+
+// Build makes the program of a valid config.
+func (c Config) Build() (*Program, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return Models[c.Model](c), nil
+}

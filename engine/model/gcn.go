@@ -1,0 +1,69 @@
+package model
+
+import "dorylus/kernels"
+
+// GCN is the graph convolutional network of Kipf and Welling (ICLR 2017):
+//
+//	H_l = drop(act(Â·H_{l-1}·W_l + b_l)),   H_0 = X
+//
+// with no activation or dropout after the last layer. Each layer multiplies
+// before or after its gather, whichever leaves the narrower rows to gather. The
+// gather of constant dense features is made once and kept.
+func GCN(cfg Config) *Program {
+	b := newBuilder(cfg)
+	h, width := X, cfg.Features
+	for l := 1; l <= cfg.Layers; l++ {
+		out, e := b.layerEnd(l)
+		spec := ParamSpec{Name: name("conv", l) + ".lin.weight", Rows: width, Cols: out, Init: Glorot, Transposed: true, Layer: l}
+		switch {
+		case h == X && !cfg.Sparse && cfg.InputDropout == 0:
+			h = b.linear(b.kept("ÂX", X, NormGCN), l, spec, b.withBias(e, l, out))
+		case width <= out && !(h == X && cfg.Sparse):
+			if h == X {
+				h = b.droppedInput()
+			}
+			h = b.linear(b.gather(h, l, NormGCN, plain), l, spec, b.withBias(e, l, out))
+		default:
+			z := b.linear(h, l, spec, plain)
+			h = b.gather(z, l, NormGCN, b.withBias(e, l, out))
+		}
+		width = out
+	}
+	b.loss(h)
+	return b.finish()
+}
+
+// MLP is the control without a graph: the same layers with no gather.
+func MLP(cfg Config) *Program {
+	b := newBuilder(cfg)
+	h, width := X, cfg.Features
+	for l := 1; l <= cfg.Layers; l++ {
+		out, e := b.layerEnd(l)
+		spec := ParamSpec{Name: name("lin", l) + ".weight", Rows: width, Cols: out, Init: Glorot, Transposed: true, Layer: l}
+		if cfg.Bias {
+			e.bias = b.param(ParamSpec{Name: name("lin", l) + ".bias", Rows: 1, Cols: out, Layer: l, Bias: true})
+		}
+		h = b.linear(h, l, spec, e)
+		width = out
+	}
+	b.loss(h)
+	return b.finish()
+}
+
+// plain is no epilogue.
+var plain = epilogue{bias: NoBuf}
+
+// layerEnd is layer l's width and epilogue, the bias left out.
+func (b *builder) layerEnd(l int) (int, epilogue) {
+	if l == b.cfg.Layers {
+		return b.cfg.Classes, epilogue{bias: NoBuf, act: kernels.Identity, layer: l}
+	}
+	return b.cfg.Hidden, epilogue{bias: NoBuf, act: b.cfg.Activation, drop: b.cfg.Dropout, layer: l}
+}
+
+func (b *builder) withBias(e epilogue, l, width int) epilogue {
+	if b.cfg.Bias {
+		e.bias = b.param(ParamSpec{Name: name("conv", l) + ".bias", Rows: 1, Cols: width, Layer: l, Bias: true})
+	}
+	return e
+}
