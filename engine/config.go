@@ -25,7 +25,7 @@ type Config struct {
 	// "" (default): row-normalize for Planetoid files, else none.
 	Features string `flag:"features"`
 	// Order is the vertex order of a source that is not a store yet: "auto",
-	// "metis", "lpa", "stream", "degree", "natural", "hash". "" is auto.
+	// "metis", "lpa", "stream", "ldg", "fennel", "degree", "natural", "hash".
 	Order string `flag:"order"`
 	// Split makes a split instead of the data's own: "planetoid",
 	// "per-class:TRAIN/VAL" or "random:TRAIN/VAL/TEST" (per cent). "": the data's.

@@ -6,19 +6,21 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"dorylus/engine/model"
 )
 
 // The values that the settings of that name accept.
 var (
 	Modes             = []string{"cpu", "gpu", "lambda"}
-	Models            = []string{"gcn", "mlp"}
+	Models            = model.Names()
 	Activations       = []string{"relu", "leaky-relu", "elu", "tanh", "identity"}
 	Optimizers        = []string{"adam", "adamw", "sgd"}
 	WeightDecayScopes = []string{"first", "weights", "all"}
 	Pipelines         = []string{"sync", "async"}
 	Precisions        = []string{"fp32"}
 	FeatureChoices    = []string{"row-normalize", "standardize", "identity", "none"}
-	Orders            = []string{"auto", "metis", "lpa", "stream", "degree", "natural", "hash"}
+	Orders            = []string{"auto", "metis", "lpa", "stream", "ldg", "fennel", "degree", "natural", "hash"}
 	Devices           = []string{"auto", "ref", "cpu", "cpu/scalar", "cpu/avx2", "cpu/avx512"}
 	ProgressStyles    = []string{"auto", "plain", "json", "none"}
 )
