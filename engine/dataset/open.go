@@ -1,0 +1,163 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Options say how Open reads a source. The zero value detects everything.
+type Options struct {
+	// Format forces a reader by its name, one of Formats(). "": detect it.
+	Format string
+	// Name overrides the data set's name; "": the base name of the source.
+	Name string
+	// FS is where the source and its sidecars are read from, by slash-separated
+	// paths. nil: the operating system's files.
+	FS fs.FS
+
+	// Direction overrides what the format's convention says about edge records:
+	// "directed", "undirected", or "" for the convention. Edge lists are directed
+	// by convention.
+	Direction string
+	// Vertices declares the number of vertices of an edge list, so that ids are
+	// numbers in [0,Vertices) and those without an edge exist too. 0: the vertices
+	// are those that the files name.
+	Vertices int
+	// IDBase is the number of the first vertex where an edge list's ids are row
+	// numbers: 0 or 1.
+	IDBase int
+
+	// Edges, Features, Labels and Masks name an edge list's files where they do not
+	// lie beside it under one of the usual names.
+	Edges, Features, Labels, Masks string
+	// SplitFile is a JSON file of splits as vertex indices in the source's own
+	// order; it works with every format and replaces the splits of the source.
+	SplitFile string
+}
+
+// format is one entry of the table that Open walks.
+type format struct {
+	name   string
+	looks  string // what detect looks for, in words
+	detect func(in *input) bool
+	read   func(ctx context.Context, in *input) (*Raw, error)
+}
+
+// formats lists the readers in the order in which detection tries them.
+func formats() []format {
+	return []format{
+		{"planetoid", "a folder with ind.NAME.graph", detectPlanetoid, readPlanetoid},
+		{"gnnbench-npz", "a .npz file with adj_data or adj_matrix.data", detectGNNBench, readGNNBench},
+		{"heterophilous-npz", "a .npz file with edges and node_features", detectHeterophilous, readHeterophilous},
+	}
+}
+
+// Formats are the names that Options.Format accepts.
+func Formats() []string {
+	var names []string
+	for _, f := range formats() {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Open reads the data set src: "cora" (built in), "synth:..." (see Synth), a file
+// or a folder. The error names the file and the place in it; a source of unknown
+// format gets one that lists what was looked for.
+func Open(ctx context.Context, src string, opt Options) (*Raw, error) {
+	if err := opt.validate(); err != nil {
+		return nil, fmt.Errorf("open data set %q: %w", src, err)
+	}
+	raw, err := open(ctx, src, opt)
+	if err != nil {
+		return nil, err
+	}
+	switch opt.Direction {
+	case "directed":
+		raw.Undirected = false
+	case "undirected":
+		raw.Undirected = true
+	}
+	if opt.Name != "" {
+		raw.Name = opt.Name
+	}
+	if opt.SplitFile != "" {
+		splits, err := readSplitFile(opt.FS, opt.SplitFile, raw.N)
+		if err != nil {
+			return nil, err
+		}
+		raw.Splits = splits
+		raw.Files = append(raw.Files, path.Base(filepath.ToSlash(opt.SplitFile)))
+	}
+	return raw, nil
+}
+
+func (o Options) validate() error {
+	var errs []error
+	switch o.Direction {
+	case "", "directed", "undirected":
+	default:
+		errs = append(errs, fmt.Errorf(`direction %q is neither "directed" nor "undirected"`, o.Direction))
+	}
+	if o.Vertices < 0 || o.Vertices > maxVertices {
+		errs = append(errs, fmt.Errorf("%d vertices are outside [0,%d]", o.Vertices, maxVertices))
+	}
+	if o.IDBase != 0 && o.IDBase != 1 {
+		errs = append(errs, fmt.Errorf("ids can start at 0 or 1, not at %d", o.IDBase))
+	}
+	if o.Format != "" {
+		known := Formats()
+		found := false
+		for _, name := range known {
+			found = found || name == o.Format
+		}
+		if !found {
+			errs = append(errs, fmt.Errorf("format %q is unknown%s; known are %s", o.Format, suggest(o.Format, known), strings.Join(known, ", ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func open(ctx context.Context, src string, opt Options) (*Raw, error) {
+	if src == "cora" && opt.Format == "" && !exists(opt.FS, src) {
+		return Cora()
+	}
+	in, err := newInput(src, opt)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range formats() {
+		if opt.Format == f.name || opt.Format == "" && f.detect(in) {
+			return f.read(ctx, in)
+		}
+	}
+	return nil, fmt.Errorf("open data set %s: its format is not recognised; looked for\n%s\nforce a format with its name, or see the list of formats in the README", src, lookedFor())
+}
+
+// lookedFor is one line per format.
+func lookedFor() string {
+	var b strings.Builder
+	for i, f := range formats() {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "  %-18s %s", f.name, f.looks)
+	}
+	return b.String()
+}
+
+func exists(fsys fs.FS, name string) bool {
+	var err error
+	if fsys != nil {
+		_, err = fs.Stat(fsys, name)
+	} else {
+		_, err = os.Stat(name)
+	}
+	return err == nil
+}
