@@ -7,6 +7,17 @@ import (
 	"dorylus/kernels"
 )
 
+// Version is the version of the format that Write makes; Open reads it and every
+// older one.
+const Version = 1
+
+// Kinds of Meta.FeatureKind.
+const (
+	NoFeatures    = "none"
+	DenseFeatures = "dense"
+	CSRFeatures   = "csr"
+)
+
 // Store is a prepared graph: one vertex order, in-edges sorted by source. All
 // slices are read-only: they may be memory-mapped.
 type Store struct {
@@ -44,7 +55,7 @@ type Meta struct {
 	ClassNames []string `json:"class_names,omitempty"`
 	Weighted   bool     `json:"weighted"`
 	Symmetric  bool     `json:"symmetric"` // In equals its transpose, weights included
-	// FeatureKind is "dense", "csr" or "none".
+	// FeatureKind is DenseFeatures, CSRFeatures or NoFeatures.
 	FeatureKind string `json:"feature_kind"`
 	// Order is the order asked for and used: {"asked":"auto","used":"metis","seed":0,...}.
 	Order OrderMeta `json:"order"`
@@ -57,6 +68,8 @@ type Meta struct {
 	// SplitSpec says how the splits were made ("file", "planetoid", "per-class:20/30", ...) and by which seed.
 	SplitSpec string `json:"split_spec,omitempty"`
 	SplitSeed uint64 `json:"split_seed,omitempty"`
+	// SplitNames names the splits, in the order of Store.Splits.
+	SplitNames []string `json:"split_names,omitempty"`
 	// Files maps each array's file name to its checksum, type and shape.
 	Files map[string]FileMeta `json:"files"`
 }
