@@ -155,7 +155,8 @@ func TestSection5ZeroStalenessKeepsEpochsApart(t *testing.T) {
 	s.weights(1) // even if the weights were there already
 	s.at(0, 1, 0, false)
 	s.at(1, 1, 0, false)
-	s.through(2)
+	s.do(0, 2, 5)
+	s.do(0, 2, 6)
 	s.at(0, 1, 0, true)
 	s.at(1, 1, 0, true)
 	s.at(2, 1, 0, true)
