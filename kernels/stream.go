@@ -22,7 +22,9 @@ type Device interface {
 	Load(g *CSR) (Graph, error)
 	Unload(Graph)
 	NewStream() (Stream, error)
-	// Close reports every Mat and Graph still held, and every open Stream.
+	// Close releases the device. Where Mats, Graphs or Streams are still held, it
+	// reports them and releases nothing: they can be given back, and Close called
+	// again.
 	Close() error
 }
 
