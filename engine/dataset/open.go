@@ -21,10 +21,6 @@ type Options struct {
 	// paths. nil: the operating system's files.
 	FS fs.FS
 
-	// Direction overrides what the format's convention says about edge records:
-	// "directed", "undirected", or "" for the convention. Edge lists are directed
-	// by convention.
-	Direction string
 	// Vertices declares the number of vertices of an edge list, so that ids are
 	// numbers in [0,Vertices) and those without an edge exist too. 0: the vertices
 	// are those that the files name.
@@ -78,12 +74,6 @@ func Open(ctx context.Context, src string, opt Options) (*Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch opt.Direction {
-	case "directed":
-		raw.Undirected = false
-	case "undirected":
-		raw.Undirected = true
-	}
 	if opt.Name != "" {
 		raw.Name = opt.Name
 	}
@@ -100,11 +90,6 @@ func Open(ctx context.Context, src string, opt Options) (*Raw, error) {
 
 func (o Options) validate() error {
 	var errs []error
-	switch o.Direction {
-	case "", "directed", "undirected":
-	default:
-		errs = append(errs, fmt.Errorf(`direction %q is neither "directed" nor "undirected"`, o.Direction))
-	}
 	if o.Vertices < 0 || o.Vertices > maxVertices {
 		errs = append(errs, fmt.Errorf("%d vertices are outside [0,%d]", o.Vertices, maxVertices))
 	}
