@@ -1,0 +1,74 @@
+package sink
+
+import (
+	"encoding/json"
+)
+
+// Summary is summary.json: a run in numbers. Accuracies are in [0,1] and null
+// where there was nothing to measure on.
+type Summary struct {
+	Mode     string `json:"mode"`
+	Model    string `json:"model"`
+	Dataset  string `json:"dataset"`
+	Seed     uint64 `json:"seed"`
+	Vertices int    `json:"vertices"`
+	Edges    int64  `json:"edges"`
+
+	// EpochsRun counts training epochs, those before a resume included.
+	EpochsRun Number `json:"epochs_run"`
+	// BestEpoch is the number of epochs after which validation was best, the
+	// first such on ties; without a validation set, the last evaluation's.
+	BestEpoch Number `json:"best_epoch"`
+	// Loss is the training loss of the last epoch, before its update.
+	Loss Number `json:"loss"`
+	// The accuracies are those after BestEpoch.
+	TrainAcc Number `json:"train_acc"`
+	ValAcc   Number `json:"val_acc"`
+	TestAcc  Number `json:"test_acc"`
+	// TestAccStd is the sample standard deviation (n-1) of TestAcc over Runs.
+	TestAccStd *Number `json:"test_acc_std,omitempty"`
+	Metric     string  `json:"metric"`
+	// TestMetric is TestAcc under its own name where Metric is not "accuracy".
+	TestMetric *Number `json:"test_metric,omitempty"`
+
+	// EpochSeconds is the median time of a training epoch, evaluation excluded.
+	EpochSeconds Number `json:"epoch_seconds"`
+	TotalSeconds Number `json:"total_seconds"`
+	PeakMemory   int64  `json:"peak_memory_bytes"`
+	// TaskSeconds is worker time by task kind, over all epochs: kinds of training
+	// tasks, "WU" for weight updates, "eval" for evaluations.
+	TaskSeconds map[string]Number `json:"task_seconds"`
+	// Staleness counts rows read in gathers by how far they were behind what the
+	// bound is about: max(0, age-1) for rows of age epochs. No key exceeds the bound.
+	Staleness map[int]int64 `json:"staleness"`
+	// RowAge counts the same reads by the age itself, in epochs.
+	RowAge map[int]int64 `json:"row_age"`
+
+	Cost     map[string]float64 `json:"cost_usd"`
+	CostNote string             `json:"cost_note,omitempty"`
+
+	WeightsSHA256     string `json:"weights_sha256"`
+	PredictionsSHA256 string `json:"predictions_sha256"`
+	// Reason says why training ended: "epochs", "patience", "target",
+	// "interrupted", "failed"; "unfinished" if the process did not live to say.
+	Reason string `json:"reason"`
+	Error  string `json:"error,omitempty"`
+
+	Pipeline  string `json:"pipeline"`
+	Bound     int    `json:"staleness_bound"`
+	Intervals int    `json:"intervals"`
+	Threads   int    `json:"threads"`
+	Device    string `json:"device"`
+	Version   string `json:"version"`
+
+	Runs []Summary `json:"runs,omitempty"`
+}
+
+// costNote explains why a local run has no dollars.
+const costNote = "local run: no instance priced (cost accounting needs an instance type)"
+
+// JSON is s as indented JSON with a line break at the end.
+func (s Summary) JSON() ([]byte, error) {
+	data, err := json.MarshalIndent(s, "", "  ")
+	return append(data, '\n'), err
+}

@@ -1,0 +1,202 @@
+package sink
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"dorylus/engine"
+)
+
+// Tally folds events into a Summary. The events of a resumed run may follow
+// those of the run it goes on with: epochs that are run again count once.
+type Tally struct {
+	start   engine.RunStart
+	done    *engine.RunDone
+	seconds float64 // of earlier segments
+	peak    int64
+	metric  string
+	epochs  map[int]*epochTally
+}
+
+// epochTally is what is known of one epoch.
+type epochTally struct {
+	run   *engine.EpochDone
+	eval  *engine.Evaluated
+	saved float64 // seconds spent on checkpoints
+	tasks TaskTotals
+}
+
+// NewTally is an empty tally.
+func NewTally() *Tally { return &Tally{epochs: map[int]*epochTally{}} }
+
+func (t *Tally) epoch(e int) *epochTally {
+	if t.epochs[e] == nil {
+		t.epochs[e] = &epochTally{tasks: TaskTotals{Nanos: map[string]int64{}, Count: map[string]int64{}}}
+	}
+	return t.epochs[e]
+}
+
+// Event implements engine.Listener.
+func (t *Tally) Event(e engine.Event) {
+	switch e := e.(type) {
+	case engine.RunStart:
+		t.resume(e)
+	case engine.TaskDone:
+		t.epoch(e.Task.Epoch).tasks.add(e)
+	case TaskTotals:
+		sum := &t.epoch(e.Epoch).tasks
+		for k, n := range e.Nanos {
+			sum.Nanos[k] += n
+			sum.Count[k] += e.Count[k]
+		}
+		sum.Age = addAges(sum.Age, e.Age)
+	case engine.EpochDone:
+		t.epoch(e.Epoch).run = &e
+	case engine.Evaluated:
+		t.epoch(e.Epoch).eval = &e
+		t.metric = e.Metric
+	case engine.Checkpointed:
+		t.epoch(e.Epoch - 1).saved += e.Took
+	case engine.RunDone:
+		t.done = &e
+		t.peak = max(t.peak, e.PeakMem)
+	}
+}
+
+// resume opens a segment: what was done from its first epoch on is run again.
+func (t *Tally) resume(s engine.RunStart) {
+	t.seconds = t.elapsed()
+	t.start, t.done = s, nil
+	maps.DeleteFunc(t.epochs, func(e int, _ *epochTally) bool { return e >= s.FirstEpoch })
+}
+
+// elapsed is the time of all segments. One that ended without a word counts with
+// what was measured in it.
+func (t *Tally) elapsed() float64 {
+	if t.done != nil {
+		return t.seconds + t.done.Seconds
+	}
+	sum := t.seconds
+	for _, e := range t.order() {
+		if e >= t.start.FirstEpoch {
+			sum += t.epochs[e].measured()
+		}
+	}
+	return sum
+}
+
+func (e *epochTally) measured() float64 {
+	sum := e.saved
+	if e.run != nil {
+		sum += e.run.Took
+	}
+	if e.eval != nil {
+		sum += e.eval.Took
+	}
+	return sum
+}
+
+// Summary is the run so far.
+func (t *Tally) Summary() Summary {
+	s := Summary{
+		Mode: t.start.Mode, Model: t.start.Model, Dataset: t.start.Dataset, Seed: t.start.Seed,
+		Vertices: t.start.Vertices, Edges: t.start.Edges,
+		Pipeline: t.start.Pipeline, Bound: t.start.Staleness, Intervals: t.start.Intervals,
+		Threads: t.start.Threads, Device: t.start.Device, Version: t.start.Version,
+		PeakMemory: t.peak, Cost: map[string]float64{"total": 0}, CostNote: costNote,
+		Reason: "unfinished", Metric: t.metric,
+	}
+	t.foldTraining(&s)
+	t.foldBest(&s)
+	t.foldTasks(&s)
+	if t.done != nil {
+		s.Reason, s.Error = t.done.Reason, t.done.Error
+		s.WeightsSHA256, s.PredictionsSHA256 = t.done.Weights, t.done.Predicts
+	}
+	return s
+}
+
+func (t *Tally) foldTraining(s *Summary) {
+	s.Loss = Number(math.NaN())
+	var took []float64
+	for _, e := range t.order() {
+		rec := t.epochs[e]
+		if rec.run != nil {
+			s.EpochsRun++
+			s.Loss = Number(rec.run.Loss)
+			took = append(took, rec.run.Took)
+		}
+	}
+	s.EpochSeconds = Number(median(took))
+	s.TotalSeconds = Number(t.elapsed())
+}
+
+// foldBest takes the metrics of the best validation epoch.
+func (t *Tally) foldBest(s *Summary) {
+	nan := Number(math.NaN())
+	s.BestEpoch, s.TrainAcc, s.ValAcc, s.TestAcc = nan, nan, nan, nan
+	known := func(x float64, rows int) Number {
+		if rows == 0 {
+			return nan
+		}
+		return Number(x)
+	}
+	for _, e := range t.order() {
+		ev := t.epochs[e].eval
+		if ev == nil {
+			continue
+		}
+		val := known(ev.Val, t.start.ValRows)
+		if s.ValAcc.Known() && !(val > s.ValAcc) {
+			continue
+		}
+		s.BestEpoch, s.ValAcc = Number(e+1), val
+		s.TrainAcc, s.TestAcc = known(ev.Train, t.start.TrainRows), known(ev.Test, t.start.TestRows)
+	}
+	if s.Metric != "" && s.Metric != "accuracy" {
+		test := s.TestAcc
+		s.TestMetric = &test
+	}
+}
+
+func (t *Tally) foldTasks(s *Summary) {
+	nanos := map[string]int64{}
+	var ages []int64
+	update := 0.0
+	for _, e := range t.order() {
+		rec := t.epochs[e]
+		for k, n := range rec.tasks.Nanos {
+			nanos[k] += n
+		}
+		ages = addAges(ages, rec.tasks.Age)
+		if rec.run != nil {
+			update += rec.run.Update
+		}
+	}
+	s.TaskSeconds = map[string]Number{"WU": Number(update)}
+	for k, n := range nanos {
+		if k != "WU" { // counted by EpochDone
+			s.TaskSeconds[k] = Number(float64(n) / 1e9)
+		}
+	}
+	s.RowAge, s.Staleness = map[int]int64{}, map[int]int64{}
+	for age, n := range ages {
+		if n != 0 {
+			s.RowAge[age] += n
+			s.Staleness[max(0, age-1)] += n
+		}
+	}
+}
+
+// order lists the epochs, ascending.
+func (t *Tally) order() []int { return slices.Sorted(maps.Keys(t.epochs)) }
+
+// median is the middle value, or the mean of the two middle ones; NaN of none.
+func median(x []float64) float64 {
+	if len(x) == 0 {
+		return math.NaN()
+	}
+	x = slices.Sorted(slices.Values(x))
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
+}

@@ -1,0 +1,192 @@
+package sink
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Words is s for people: the same facts as the JSON.
+func (s Summary) Words() string {
+	var b strings.Builder
+	if len(s.Runs) > 0 {
+		s.wordsOfRuns(&b)
+	} else {
+		s.wordsOfRun(&b)
+	}
+	fmt.Fprintf(&b, "Time       %s per epoch (median), %s in all; workers spent %s\n",
+		seconds(s.EpochSeconds), seconds(s.TotalSeconds), s.taskWords())
+	if s.Pipeline == "async" {
+		fmt.Fprintf(&b, "Staleness  %s (bound %d)\n", histogram(s.Staleness), s.Bound)
+	}
+	fmt.Fprintf(&b, "Memory     %s at most\n", size(s.PeakMemory))
+	fmt.Fprintf(&b, "Cost       %s\n", s.CostNote)
+	fmt.Fprintf(&b, "SHA-256    weights %s, predictions %s\n", short(s.WeightsSHA256), short(s.PredictionsSHA256))
+	return b.String()
+}
+
+func (s Summary) wordsOfRun(b *strings.Builder) {
+	fmt.Fprintf(b, "Trained    %s on %s (%s vertices, %s edges) in %s mode on %s, seed %d: %s epochs, %s\n",
+		s.Model, s.Dataset, thousands(int64(s.Vertices)), thousands(s.Edges), s.Mode, s.Device, s.Seed,
+		count(s.EpochsRun), s.reasonWords())
+	fmt.Fprintf(b, "Accuracy   test %s after epoch %s%s; train %s; loss %s at the end\n",
+		percent(s.TestAcc), count(s.BestEpoch), s.bestWords(), percent(s.TrainAcc), digits(s.Loss))
+}
+
+func (s Summary) wordsOfRuns(b *strings.Builder) {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "run\tseed\tepochs\tbest\tloss\ttrain\tval\ttest\tseconds\t")
+	for i, r := range s.Runs {
+		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", i, r.Seed, count(r.EpochsRun), count(r.BestEpoch),
+			digits(r.Loss), percent(r.TrainAcc), percent(r.ValAcc), percent(r.TestAcc), seconds(r.TotalSeconds))
+	}
+	w.Flush()
+	fmt.Fprintf(b, "Trained    %s on %s (%s vertices, %s edges) in %s mode on %s, %d runs from seed %d\n",
+		s.Model, s.Dataset, thousands(int64(s.Vertices)), thousands(s.Edges), s.Mode, s.Device, len(s.Runs), s.Seed)
+	std := ""
+	if s.TestAccStd != nil {
+		std = fmt.Sprintf(" ± %.2f (sample standard deviation)", 100*float64(*s.TestAccStd))
+	}
+	fmt.Fprintf(b, "Accuracy   test %s%s, val %s, train %s: means, each after its run's best validation epoch\n",
+		percent(s.TestAcc), std, percent(s.ValAcc), percent(s.TrainAcc))
+}
+
+// bestWords says why that epoch.
+func (s Summary) bestWords() string {
+	if !s.ValAcc.Known() {
+		return ", the last evaluation (there is no validation set)"
+	}
+	return fmt.Sprintf(", the best in validation (%s)", percent(s.ValAcc))
+}
+
+func (s Summary) reasonWords() string {
+	switch s.Reason {
+	case "epochs":
+		return "as asked for"
+	case "patience":
+		return "stopped because validation got no better"
+	case "target":
+		return "stopped because the target accuracy was reached"
+	case "failed":
+		return "failed: " + s.Error
+	}
+	return s.Reason
+}
+
+// taskWords lists worker time by kind.
+func (s Summary) taskWords() string {
+	var parts []string
+	for _, k := range sortedKinds(s.TaskSeconds) {
+		parts = append(parts, k+" "+seconds(s.TaskSeconds[k]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func percent(n Number) string {
+	if !n.Known() {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f %%", 100*float64(n))
+}
+
+func digits(n Number) string {
+	if !n.Known() {
+		return "-"
+	}
+	return fmt.Sprintf("%.4f", float64(n))
+}
+
+func count(n Number) string {
+	if !n.Known() {
+		return "-"
+	}
+	return fmt.Sprintf("%.6g", float64(n))
+}
+
+// seconds is a time with three digits: "12.3 ms", "1.23 s", "2m3.4s".
+func seconds(n Number) string {
+	x := float64(n)
+	switch {
+	case !n.Known():
+		return "-"
+	case x == 0:
+		return "0 s"
+	case x < 1e-3:
+		return fmt.Sprintf("%.3g µs", x*1e6)
+	case x < 1:
+		return fmt.Sprintf("%.3g ms", x*1e3)
+	case x < 60:
+		return fmt.Sprintf("%.3g s", x)
+	}
+	return time.Duration(x * 1e9).Round(time.Second).String()
+}
+
+func size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// thousands groups digits: 13,264.
+func thousands(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func short(sha string) string {
+	if len(sha) > 16 {
+		return sha[:16] + "…"
+	}
+	if sha == "" {
+		return "-"
+	}
+	return sha
+}
+
+// histogram is "0: 120 (75.0 %), 1: 40 (25.0 %)".
+func histogram(h map[int]int64) string {
+	var total int64
+	for _, n := range h {
+		total += n
+	}
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(h)) {
+		parts = append(parts, fmt.Sprintf("%d: %s (%.1f %%)", k, thousands(h[k]), 100*float64(h[k])/float64(total)))
+	}
+	if parts == nil {
+		return "no gathers"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// sortedKinds lists task kinds in the order of an epoch: forward, backward,
+// update, evaluation.
+func sortedKinds(tasks map[string]Number) []string {
+	rank := func(k string) int {
+		switch {
+		case k == "eval":
+			return 3
+		case k == "WU":
+			return 2
+		case strings.HasPrefix(k, "∇"):
+			return 1
+		}
+		return 0
+	}
+	return slices.SortedFunc(maps.Keys(tasks), func(a, b string) int {
+		if d := rank(a) - rank(b); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+}
