@@ -1,12 +1,5 @@
 package engine
 
-import (
-	"fmt"
-	"reflect"
-	"strconv"
-	"strings"
-)
-
 // Config is everything that a training run can be told. The tag of a field is
 // its name on the command line, in config files and, in capitals after DORYLUS_,
 // in the environment.
@@ -165,47 +158,4 @@ func (c Config) WithDefaults() Config {
 		c.LR = 0.01
 	}
 	return c
-}
-
-// Setting is one field of a Config.
-type Setting struct {
-	Name string // as on the command line, without dashes
-	// Ptr points to the field: *string, *int, *uint64, *float64 or *bool.
-	Ptr any
-}
-
-// Settings lists the fields of c in the order of their declaration.
-func (c *Config) Settings() []Setting {
-	v := reflect.ValueOf(c).Elem()
-	list := make([]Setting, v.NumField())
-	for i := range list {
-		list[i] = Setting{Name: v.Type().Field(i).Tag.Get("flag"), Ptr: v.Field(i).Addr().Interface()}
-	}
-	return list
-}
-
-// Text is the setting's value as config files and the command line write it.
-func (s Setting) Text() string {
-	switch p := s.Ptr.(type) {
-	case *string:
-		return *p
-	case *float64:
-		return strconv.FormatFloat(*p, 'g', -1, 64)
-	default:
-		return fmt.Sprint(reflect.ValueOf(p).Elem().Interface())
-	}
-}
-
-// String is c as a config file: one "name: value" line per setting, in the order
-// of the fields.
-func (c Config) String() string {
-	var b strings.Builder
-	for _, s := range c.Settings() {
-		text := s.Text()
-		if _, ok := s.Ptr.(*string); ok {
-			text = strconv.Quote(text)
-		}
-		fmt.Fprintf(&b, "%s: %s\n", s.Name, text)
-	}
-	return b.String()
 }

@@ -111,3 +111,35 @@ func TestStringListsEverySetting(t *testing.T) {
 		}
 	}
 }
+
+func TestSettingsReadWhatTheyWrite(t *testing.T) {
+	from, to := DefaultConfig("mlp"), Config{}
+	from.Seed, from.LR, from.SplitFile = math.MaxUint64, 1.0/3, "a: #b"
+	for i, s := range from.Settings() {
+		if err := to.Settings()[i].Set(s.Text()); err != nil {
+			t.Error(err)
+		}
+	}
+	if from != to {
+		t.Errorf("got\n%v\nwant\n%v", to, from)
+	}
+}
+
+func TestSettingsRefuseNonsense(t *testing.T) {
+	want := map[string]string{"count": "whole number", "number": "give a number", "true|false": "give true or false"}
+	c := DefaultConfig("gcn")
+	for _, s := range c.Settings() {
+		if s.Type() == "text" {
+			continue
+		}
+		err := s.Set("x")
+		if err == nil || !strings.HasPrefix(err.Error(), "--"+s.Name+"=x: ") || !strings.Contains(err.Error(), want[s.Type()]) {
+			t.Errorf("%s: got %v, want ... %s", s.Name, err, want[s.Type()])
+		}
+	}
+	for _, text := range []string{"-1", "1.5", "18446744073709551616"} {
+		if err := (Setting{Name: "seed", Ptr: new(uint64)}).Set(text); err == nil {
+			t.Errorf("seed %s was accepted", text)
+		}
+	}
+}
