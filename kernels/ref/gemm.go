@@ -20,14 +20,31 @@ func (s *stream) GEMM(dst, a, b *kernels.Mat, t kernels.Trans, ep *kernels.Epilo
 	}
 }
 
-// gemmNN adds a[i,k] times row k of b, for each row i of dst.
+// gemmNN adds a[i,k] times row k of b, for each row i of dst, four rows of b at a
+// time.
 func (s *stream) gemmNN(dst, a, b *kernels.Mat, ep *kernels.Epilogue) {
+	if a.Cols == 0 { // no row of a or b has memory
+		s.empty(dst, ep)
+		return
+	}
 	for i := range dst.Rows {
 		acc := s.zeros(dst.Cols)
-		for k := range a.Cols {
-			axpy(acc, float64(a.Host[i*a.Stride+k]), b.Row(k))
+		f := a.Host[i*a.Stride:]
+		k := 0
+		for ; k+4 <= a.Cols; k += 4 {
+			axpy4(acc, float64(f[k]), float64(f[k+1]), float64(f[k+2]), float64(f[k+3]), b.Row(k), b.Row(k+1), b.Row(k+2), b.Row(k+3))
+		}
+		for ; k < a.Cols; k++ {
+			axpy(acc, float64(f[k]), b.Row(k))
 		}
 		finish(dst.Row(i), acc, i, ep)
+	}
+}
+
+// empty sets dst to the epilogue of sums without terms.
+func (s *stream) empty(dst *kernels.Mat, ep *kernels.Epilogue) {
+	for i := range dst.Rows {
+		finish(dst.Row(i), s.zeros(dst.Cols), i, ep)
 	}
 }
 
@@ -35,9 +52,7 @@ func (s *stream) gemmNN(dst, a, b *kernels.Mat, ep *kernels.Epilogue) {
 // time, so that each value of a is read and widened once for four sums.
 func (s *stream) gemmNT(dst, a, b *kernels.Mat, ep *kernels.Epilogue) {
 	if a.Cols == 0 { // no row of a or b has memory
-		for i := range dst.Rows {
-			finish(dst.Row(i), s.zeros(dst.Cols), i, ep)
-		}
+		s.empty(dst, ep)
 		return
 	}
 	for i := range dst.Rows {
@@ -54,15 +69,22 @@ func (s *stream) gemmNT(dst, a, b *kernels.Mat, ep *kernels.Epilogue) {
 	}
 }
 
-// gemmTN adds, for each inner row k, a[k,i] times row k of b to row i of a
-// float64 copy of dst.
+// gemmTN adds, for four inner rows k at a time, a[k,i] times row k of b to row i
+// of a float64 copy of dst.
 func (s *stream) gemmTN(dst, a, b *kernels.Mat, ep *kernels.Epilogue) {
 	n := dst.Cols
 	acc := s.zeros(dst.Rows * n)
-	for k := range a.Rows {
-		x, y := a.Row(k), b.Row(k)
-		for i, f := range x {
-			axpy(acc[i*n:(i+1)*n], float64(f), y)
+	k := 0
+	for ; k+4 <= a.Rows; k += 4 {
+		x0, x1, x2, x3 := a.Row(k), a.Row(k+1), a.Row(k+2), a.Row(k+3)
+		y0, y1, y2, y3 := b.Row(k), b.Row(k+1), b.Row(k+2), b.Row(k+3)
+		for i := range x0 {
+			axpy4(acc[i*n:(i+1)*n], float64(x0[i]), float64(x1[i]), float64(x2[i]), float64(x3[i]), y0, y1, y2, y3)
+		}
+	}
+	for ; k < a.Rows; k++ {
+		for i, f := range a.Row(k) {
+			axpy(acc[i*n:(i+1)*n], float64(f), b.Row(k))
 		}
 	}
 	for i := range dst.Rows {
@@ -75,6 +97,19 @@ func axpy(acc []float64, f float64, x []float32) {
 	acc = acc[:len(x)]
 	for c, v := range x {
 		acc[c] += f * float64(v)
+	}
+}
+
+// axpy4 is four calls of axpy in one pass over acc: the same additions in the
+// same order.
+func axpy4(acc []float64, f0, f1, f2, f3 float64, x0, x1, x2, x3 []float32) {
+	n := len(acc)
+	x0, x1, x2, x3 = x0[:n], x1[:n], x2[:n], x3[:n]
+	for c, v := range acc {
+		v += f0 * float64(x0[c])
+		v += f1 * float64(x1[c])
+		v += f2 * float64(x2[c])
+		acc[c] = v + f3*float64(x3[c])
 	}
 }
 

@@ -20,9 +20,15 @@ func (s *stream) SpMM(dst *kernels.Mat, g kernels.Graph, x *kernels.Mat, ga kern
 			axpy(acc, at(sw, v)*at(cs, u), x.Row(u))
 			terms = true
 		}
-		for e := lo; e < hi; e++ {
+		e := int(lo)
+		for ; e+4 <= int(hi); e += 4 {
+			u0, u1, u2, u3 := int(r.Col[e]), int(r.Col[e+1]), int(r.Col[e+2]), int(r.Col[e+3])
+			axpy4(acc, at(cs, u0)*at(w, e), at(cs, u1)*at(w, e+1), at(cs, u2)*at(w, e+2), at(cs, u3)*at(w, e+3),
+				x.Row(u0), x.Row(u1), x.Row(u2), x.Row(u3))
+		}
+		for ; e < int(hi); e++ {
 			u := int(r.Col[e])
-			axpy(acc, at(cs, u)*at(w, int(e)), x.Row(u))
+			axpy(acc, at(cs, u)*at(w, e), x.Row(u))
 		}
 		if rs != nil && terms {
 			f := float64(rs[v])
