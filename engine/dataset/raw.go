@@ -57,10 +57,10 @@ const (
 
 // Finding is one thing that check noticed.
 type Finding struct {
-	Code     string // stable name: "duplicate-edges", "self-loops", ...
-	Severity Severity
-	Count    int64
-	First    string // the first example, in the user's ids, with file and row where known
-	Effect   string // what it does to training
-	Remedy   string // what to do about it
+	Code     string   `json:"code"` // stable name: "duplicate-edges", "self-loops", ...
+	Severity Severity `json:"severity"`
+	Count    int64    `json:"count"`
+	First    string   `json:"first,omitempty"`  // the first example, in the user's ids, with file and row where known
+	Effect   string   `json:"effect,omitempty"` // what it does to training
+	Remedy   string   `json:"remedy,omitempty"` // what to do about it
 }

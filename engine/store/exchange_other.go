@@ -1,0 +1,8 @@
+//go:build !linux
+
+package store
+
+import "errors"
+
+// exchange makes two folders change places in one step, where a system can.
+func exchange(_, _ string) error { return errors.ErrUnsupported }
