@@ -29,9 +29,16 @@ type Options struct {
 	// numbers: 0 or 1.
 	IDBase int
 
+	// Names says that an edge list's ids are names even where they look like numbers.
+	Names bool
+
 	// Edges, Features, Labels and Masks name an edge list's files where they do not
-	// lie beside it under one of the usual names.
+	// lie in its folder under one of the usual names. Masks is a folder of train, val
+	// and test files.
 	Edges, Features, Labels, Masks string
+	// IDColumn and LabelColumn name the columns of a file of labels with a header.
+	// "": a column called id or the first one; a column called label or the last one.
+	IDColumn, LabelColumn string
 	// SplitFile is a JSON file of splits as vertex indices in the source's own
 	// order; it works with every format and replaces the splits of the source.
 	SplitFile string
@@ -51,6 +58,7 @@ func formats() []format {
 		{"planetoid", "a folder with ind.NAME.graph", detectPlanetoid, readPlanetoid},
 		{"gnnbench-npz", "a .npz file with adj_data or adj_matrix.data", detectGNNBench, readGNNBench},
 		{"heterophilous-npz", "a .npz file with edges and node_features", detectHeterophilous, readHeterophilous},
+		{"edgelist", "a .csv, .tsv, .txt or .edges file (.gz, .zst), or a folder with edges.csv or the like", detectEdgeList, readEdgeList},
 	}
 }
 

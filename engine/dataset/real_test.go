@@ -40,6 +40,10 @@ var realSets = []facts{
 	{path: "heterophilous/texas.npz", n: 183, records: 279, simple: 279, cols: 1703, nnz: 15266, classes: 5, splits: 10},
 	{path: "heterophilous/chameleon_filtered_directed.npz", n: 890, records: 13584, directed: true, loops: 50, simple: 8854, cols: 2325, nnz: 9903, classes: 5, splits: 10},
 	{path: "polblogs/polblogs.npz", n: 1490, records: 19025, loops: 3, simple: 16715, isolated: 266, classes: 2},
+	{path: "github-social", n: 37700, records: 289003, directed: true, simple: 289003, classes: 2},
+	{path: "musae-facebook/facebook_edges.csv", n: 22470, records: 171002, directed: true, loops: 179, simple: 170823},
+	{path: "musae-facebook", opt: Options{IDColumn: "id", LabelColumn: "page_type"}, n: 22470, records: 171002, directed: true, loops: 179, simple: 170823, classes: 4},
+	{path: "musae-twitch-ptbr", opt: Options{IDColumn: "new_id", LabelColumn: "mature"}, n: 1912, records: 31299, directed: true, simple: 31299, classes: 2},
 }
 
 func TestRealSets(t *testing.T) {

@@ -4,7 +4,7 @@ import "fmt"
 
 // suggest is `; did you mean "x"?` for the known word nearest to word, or "".
 func suggest(word string, known []string) string {
-	best, bestDist := "", 1+max(1, len(word)/3)
+	best, bestDist := "", 2+min(len(word)/4, 2)
 	for _, k := range known {
 		if d := editDistance(word, k); d < bestDist {
 			best, bestDist = k, d

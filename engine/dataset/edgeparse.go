@@ -1,0 +1,224 @@
+package dataset
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unsafe"
+)
+
+// edgeBlock is the edges of one block of text. Ids are numbers, small where all fit
+// 32 bits, or places in the block's own list of names.
+type edgeBlock struct {
+	small  []int32 // source, target, source, target, ...
+	large  []int64 // the same where an id needs it; then small is empty
+	names  []string
+	weight []float32
+	max    int64 // largest id, -1 for none
+}
+
+// edgeParser parses lines of two or three columns.
+type edgeParser struct {
+	sep      byte
+	weighted bool
+	byName   bool
+}
+
+// parse reads a block of lines.
+func (p edgeParser) parse(b []byte) (*edgeBlock, int, error) {
+	if p.byName {
+		return p.parseNames(b)
+	}
+	e := &edgeBlock{max: -1}
+	e.small = make([]int32, 0, len(b)/6)
+	line := 0
+	for ; len(b) > 0; line++ {
+		u, v, n := fastPair(b, p.sep)
+		if n == 0 || p.weighted {
+			var text []byte
+			text, b = nextLine(b)
+			if err := p.slow(e, text, line); err != nil {
+				return nil, line, err
+			}
+			continue
+		}
+		e.add(u, v)
+		b = b[n:]
+	}
+	return e, line, nil
+}
+
+// fastPair reads "12,34\n" and returns the bytes it took, 0 for anything else.
+func fastPair(b []byte, sep byte) (u, v int64, n int) {
+	i := 0
+	for ; i < len(b) && b[i]-'0' < 10; i++ {
+		u = u*10 + int64(b[i]-'0')
+	}
+	if i == 0 || i > 18 || i >= len(b) || b[i] != sep {
+		return 0, 0, 0
+	}
+	i++
+	start := i
+	for ; i < len(b) && b[i]-'0' < 10; i++ {
+		v = v*10 + int64(b[i]-'0')
+	}
+	if i == start || i-start > 18 {
+		return 0, 0, 0
+	}
+	if i < len(b) && b[i] == '\r' {
+		i++
+	}
+	if i < len(b) {
+		if b[i] != '\n' {
+			return 0, 0, 0
+		}
+		i++
+	}
+	return u, v, i
+}
+
+// add appends an edge, changing to 64 bits at the first id that needs them.
+func (e *edgeBlock) add(u, v int64) {
+	top := max(u, v)
+	e.max = max(e.max, top)
+	if e.large == nil {
+		if top <= math.MaxInt32 {
+			e.small = append(e.small, int32(u), int32(v))
+			return
+		}
+		e.large = make([]int64, len(e.small), cap(e.small))
+		for i, x := range e.small {
+			e.large[i] = int64(x)
+		}
+		e.small = nil
+	}
+	e.large = append(e.large, u, v)
+}
+
+// slow reads one line of any form, also a blank one or a comment.
+func (p edgeParser) slow(e *edgeBlock, text []byte, line int) error {
+	if isBlank(text) || isComment(text) {
+		return nil
+	}
+	f, n := fields(text, p.sep)
+	if err := p.columns(n, line); err != nil {
+		return err
+	}
+	u, err := parseID(f[0], line)
+	if err != nil {
+		return err
+	}
+	v, err := parseID(f[1], line)
+	if err != nil {
+		return err
+	}
+	e.add(u, v)
+	return p.addWeight(e, f[2], line)
+}
+
+func (p edgeParser) columns(n, line int) error {
+	want := 2
+	if p.weighted {
+		want = 3
+	}
+	if n != want {
+		return atLine(line, "%d columns, but the first line of data has %d; give source and target, and a weight in every line or in none", n, want)
+	}
+	return nil
+}
+
+func (p edgeParser) addWeight(e *edgeBlock, s string, line int) error {
+	if !p.weighted {
+		return nil
+	}
+	w, err := strconv.ParseFloat(s, 32)
+	if err != nil && (w == 0 || !math.IsInf(w, 0)) {
+		return atLine(line, "weight %q is not a number", clip(s))
+	}
+	e.weight = append(e.weight, float32(w))
+	return nil
+}
+
+// fields is the first three fields of a line, sharing its memory, and how many there are.
+func fields(text []byte, sep byte) (f [3]string, n int) {
+	s := unsafe.String(unsafe.SliceData(text), len(text))
+	if strings.IndexByte(s, '"') >= 0 {
+		all := splitLine(s, sep)
+		copy(f[:], all)
+		return f, len(all)
+	}
+	if sep == ' ' {
+		for part := range strings.FieldsSeq(s) {
+			if n < 3 {
+				f[n] = part
+			}
+			n++
+		}
+		return f, n
+	}
+	for {
+		part, rest, more := strings.Cut(s, string(sep))
+		if n < 3 {
+			f[n] = strings.TrimSpace(part)
+		}
+		n++
+		if !more {
+			return f, n
+		}
+		s = rest
+	}
+}
+
+// parseID reads a vertex number; "2746.0" is one, as programs with float columns write it.
+func parseID(s string, line int) (int64, error) {
+	digits := s
+	if i := strings.IndexByte(s, '.'); i > 0 && strings.Trim(s[i+1:], "0") == "" {
+		digits = s[:i]
+	}
+	v, err := strconv.ParseInt(digits, 10, 64)
+	switch {
+	case err != nil && s == "":
+		return 0, atLine(line, "a vertex is missing")
+	case err != nil:
+		return 0, atLine(line, "vertex %q is not a number, but those before it are; correct it, or say that ids are names", clip(s))
+	case v < 0:
+		return 0, atLine(line, "vertex %d is negative; vertices are numbered from 0, or say that ids are names", v)
+	}
+	return v, nil
+}
+
+// parseNames reads a block whose ids are names, numbered within the block.
+func (p edgeParser) parseNames(b []byte) (*edgeBlock, int, error) {
+	e := &edgeBlock{max: -1}
+	number := map[string]int32{}
+	intern := func(s string) int32 {
+		k, ok := number[s]
+		if !ok {
+			k = int32(len(e.names))
+			s = strings.Clone(s)
+			number[s] = k
+			e.names = append(e.names, s)
+		}
+		return k
+	}
+	line := 0
+	for ; len(b) > 0; line++ {
+		var text []byte
+		text, b = nextLine(b)
+		if isBlank(text) || isComment(text) {
+			continue
+		}
+		f, n := fields(text, p.sep)
+		if err := p.columns(n, line); err != nil {
+			return nil, line, err
+		}
+		if f[0] == "" || f[1] == "" {
+			return nil, line, atLine(line, "a vertex is missing")
+		}
+		e.small = append(e.small, intern(f[0]), intern(f[1]))
+		if err := p.addWeight(e, f[2], line); err != nil {
+			return nil, line, err
+		}
+	}
+	return e, line, nil
+}
