@@ -32,8 +32,9 @@ type Backend interface {
 	// Slots is the useful concurrency now; it may move. Ignored if Local.
 	Slots() int
 	// Run does the work and blocks until it is done. It is safe for concurrent
-	// use. After an error the outputs are undefined and the task may be run
-	// again.
+	// use. After an error the task may be run again: a backend that can fail for
+	// a passing reason leaves the buffers as they were until it has the whole
+	// result.
 	Run(ctx context.Context, w *Work) error
 	Close() error
 }

@@ -1,0 +1,192 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"dorylus/engine"
+	"dorylus/engine/model"
+	"dorylus/engine/task"
+	"dorylus/kernels"
+)
+
+// job is one task of one pass.
+type job struct {
+	p       *pass
+	t       task.Task
+	weights *engine.Weights // what an evaluation uses; nil: the interval's own
+}
+
+// outcome is what became of a job.
+type outcome struct {
+	job
+	worker      int
+	start, took time.Duration
+	age         []int64
+	err         error
+}
+
+// exec runs a job to completion, its pushes included.
+func (t *trainer) exec(ctx context.Context, s kernels.Stream, j *job) (age []int64, err error) {
+	step := &j.p.steps[j.t.Step]
+	switch {
+	case step.Gather != nil:
+		age, err = t.gather(ctx, s, j, step)
+	case step.Publish != model.NoBuf:
+		err = t.scatter(ctx, s, j, step)
+	default:
+		err = t.apply(ctx, j, step)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", j.t, err)
+	}
+	if j.t.Step == len(j.p.steps)-1 {
+		if j.p.train {
+			t.params.Release(j.t.Interval, j.t.Epoch)
+			if t.exchange != nil {
+				err = t.exchange.Send(ctx, &engine.RowMsg{From: t.cfg.Partition, Interval: j.t.Interval, Epoch: j.t.Epoch, Finished: true})
+			}
+		} else {
+			t.eval.score(j.p, j.t.Interval)
+		}
+	}
+	return age, err
+}
+
+// pinned are the weights a job computes with.
+func (t *trainer) pinned(ctx context.Context, j *job, step *model.Step) (engine.Weights, error) {
+	if j.weights != nil {
+		return *j.weights, nil
+	}
+	if len(step.Params) == 0 {
+		return engine.Weights{}, nil
+	}
+	return t.params.Fetch(ctx, j.t.Interval, j.t.Epoch)
+}
+
+func (t *trainer) gather(ctx context.Context, s kernels.Stream, j *job, step *model.Step) ([]int64, error) {
+	w, err := t.pinned(ctx, j, step)
+	if err != nil {
+		return nil, err
+	}
+	p, g := j.p, step.Gather
+	args := &p.gathers[j.t.Step]
+	ga := args.ga
+	if g.Ep != nil {
+		c := p.ctxs[j.t.Interval-p.own.Lo][0]
+		c.Weights, c.Epoch = w.Mats, j.t.Epoch
+		ga.Ep = g.Ep(c)
+	}
+	pub := &p.pub[g.Src]
+	rows := p.rows(j.t.Interval, args.level)
+	sources := args.sources[j.t.Interval-p.own.Lo]
+	if pub.latch == nil {
+		s.SpMM(p.full[g.Dst], args.g, pub.rows, ga, rows)
+		return []int64{int64(len(sources))}, s.Wait()
+	}
+	age := pub.read(sources, j.t.Epoch, nil, func() {
+		s.SpMM(p.full[g.Dst], args.g, pub.rows, ga, rows)
+		err = s.Wait()
+	})
+	return age, err
+}
+
+func (t *trainer) scatter(ctx context.Context, s kernels.Stream, j *job, step *model.Step) error {
+	p, i := j.p, j.t.Interval
+	pub, own := &p.pub[step.Publish], p.full[step.Publish]
+	var err error
+	if pub.latch != nil {
+		pub.write(i, j.t.Epoch, func(dst *kernels.Mat) {
+			if pub.rows == own || dst.Rows == 0 {
+				return
+			}
+			s.Copy(dst, own.Sub(pub.spans[i]))
+			err = s.Wait()
+		})
+	}
+	if err != nil || t.exchange == nil || !p.train {
+		return err
+	}
+	rows := own.Sub(pub.spans[i])
+	m := &engine.RowMsg{From: t.cfg.Partition, Interval: i, Step: j.t.Step, Epoch: j.t.Epoch, Data: make([]float32, rows.Rows*rows.Cols)}
+	s.Get(m.Data, rows)
+	if err := s.Wait(); err != nil {
+		return err
+	}
+	return t.exchange.Send(ctx, m)
+}
+
+// receive publishes another partition's rows. It reports whether they are news.
+func (t *trainer) receive(s kernels.Stream, m *engine.RowMsg) (bool, error) {
+	pub := &t.train.pub[t.train.steps[m.Step].Publish]
+	if want := pub.spans[m.Interval].Len() * pub.rows.Cols; len(m.Data) != want {
+		return false, fmt.Errorf("rows of interval %d, step %d, epoch %d from partition %d: %d values instead of %d",
+			m.Interval, m.Step, m.Epoch, m.From, len(m.Data), want)
+	}
+	var err error
+	news := pub.write(m.Interval, m.Epoch, func(dst *kernels.Mat) {
+		if dst.Rows > 0 {
+			s.Put(dst, m.Data)
+			err = s.Wait()
+		}
+	})
+	return news, err
+}
+
+// apply runs a tensor step and pushes its gradients and losses.
+func (t *trainer) apply(ctx context.Context, j *job, step *model.Step) error {
+	w, err := t.pinned(ctx, j, step)
+	if err != nil {
+		return err
+	}
+	p := j.p
+	work := &engine.Work{Task: j.t, Step: step, Ops: p.ops(j.t.Step), Params: w}
+	push := &engine.Push{ID: j.t.ID}
+	all := p.ctxs[j.t.Interval-p.own.Lo]
+	work.Blocks = make([]*model.Ctx, 0, len(all))
+	for _, c := range all {
+		c.Weights, c.Epoch, c.Loss[0] = w.Mats, j.t.Epoch, 0
+		idle := p.idle(c, step)
+		if !idle {
+			work.Blocks = append(work.Blocks, c)
+		}
+		if !p.train {
+			continue
+		}
+		for _, g := range step.Grads {
+			c.Grads[g] = nil
+			if !idle {
+				c.Grads[g] = t.params.Buffer(g)
+			}
+		}
+	}
+	if err := t.backend.Run(ctx, work); err != nil {
+		return err
+	}
+	if !p.train || len(step.Grads) == 0 && !step.Loss {
+		return nil
+	}
+	for _, c := range all {
+		for _, g := range step.Grads {
+			push.Grads = append(push.Grads, engine.BlockGrad{Param: g, Block: c.Block, G: c.Grads[g]})
+			c.Grads[g] = nil
+		}
+		if step.Loss {
+			push.Losses = append(push.Losses, engine.BlockLoss{Block: c.Block, Loss: c.Loss[0]})
+		}
+	}
+	return t.params.Push(ctx, push)
+}
+
+// idle says that a block has no rows that the step would read or set.
+func (p *pass) idle(c *model.Ctx, step *model.Step) bool {
+	for _, list := range [][]int{step.In, step.Out} {
+		for _, b := range list {
+			if c.Span(b).Len() > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,264 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+
+	"dorylus/engine/graph"
+	"dorylus/engine/model"
+	"dorylus/engine/sched"
+	"dorylus/engine/task"
+	"dorylus/kernels"
+)
+
+// pass is a program bound to data: the matrices, graphs and intervals of one
+// kind of walk over the graph, training or evaluation.
+type pass struct {
+	prog  *model.Program
+	plan  *graph.Plan
+	train bool
+	steps []model.Step // the program's, or its forward part
+
+	intervals []task.Range // of blocks
+	own       task.Range   // of intervals
+
+	full    []*kernels.Mat // by buffer: an interval's own, private rows
+	pub     []published    // by buffer: what others read
+	sparse  kernels.Graph
+	gathers []gatherArgs   // by step
+	ctxs    [][]*model.Ctx // by own interval, then block
+	owned   []*kernels.Mat
+	dev     kernels.Device
+}
+
+// gatherArgs is all of a GA step that does not change from epoch to epoch.
+type gatherArgs struct {
+	g       kernels.Graph
+	ga      kernels.Gather
+	sources [][]int32
+	level   int // of the output
+}
+
+// passConfig says what newPass builds.
+type passConfig struct {
+	prog      *model.Program
+	seeds     []int32 // nil: all rows
+	train     bool
+	intervals int // at most
+	// shared gives published rows memory of their own; latched guards them
+	// against readers and late messages. shared needs latched.
+	shared, latched bool
+	own             func(intervals int) task.Range
+	seed            uint64
+	labels          []int32 // by store row; -1 or nil: not trained on
+	classW          *kernels.Mat
+	lossScale       float32
+}
+
+// newPass binds a program.
+func newPass(in *inputs, w *workers, c passConfig) (*pass, error) {
+	p := &pass{prog: c.prog, train: c.train, dev: in.dev, steps: c.prog.Steps}
+	if !c.train {
+		p.steps = p.steps[:c.prog.Forward]
+	}
+	var err error
+	if p.plan, err = graph.Build(in.st, p.planOptions(c)); err != nil {
+		return nil, err
+	}
+	p.intervals = p.plan.Cut(c.intervals)
+	p.own = task.Range{Hi: len(p.intervals)}
+	if c.own != nil {
+		p.own = c.own(len(p.intervals))
+	}
+	if err := p.bind(in, w, c); err != nil {
+		p.close()
+		return nil, err
+	}
+	if err := p.bindGathers(in); err != nil {
+		p.close()
+		return nil, err
+	}
+	p.contexts(in, c)
+	return p, nil
+}
+
+// planOptions finds the hops that gradients cross and those that no step
+// gathers along.
+func (p *pass) planOptions(c passConfig) graph.Options {
+	o := graph.Options{Seeds: c.seeds, Levels: p.prog.Levels}
+	o.Backward, o.Skip = make([]bool, o.Levels-1), make([]bool, o.Levels-1)
+	for k := range o.Skip {
+		o.Skip[k] = true
+	}
+	for _, s := range p.steps {
+		if s.Gather == nil {
+			continue
+		}
+		o.Skip[s.Gather.Hop] = false
+		if s.Gather.Back {
+			o.Backward[s.Gather.Hop] = true
+		}
+	}
+	return o
+}
+
+// bind gives each buffer that a step names its matrix.
+func (p *pass) bind(in *inputs, w *workers, c passConfig) error {
+	used := make([]bool, len(p.prog.Bufs))
+	for i := range p.steps {
+		for _, b := range slices.Concat(p.steps[i].In, p.steps[i].Out) {
+			used[b] = true
+		}
+	}
+	p.full = make([]*kernels.Mat, len(p.prog.Bufs))
+	p.pub = make([]published, len(p.prog.Bufs))
+	for b, spec := range p.prog.Bufs {
+		if !used[b] {
+			continue
+		}
+		level := &p.plan.Levels[spec.Level]
+		var err error
+		switch {
+		case b == model.X && in.st.Sparse != nil:
+			p.sparse, err = in.load(level.Features(in.st.Sparse))
+		case spec.Const:
+			p.full[b], err = in.constant(p.prog, b, level, w)
+		case spec.Edges:
+			p.full[b], err = p.edgeBuffer(in, p.sparse)
+		default:
+			p.full[b], err = p.alloc(level.N, spec.Cols)
+		}
+		if err != nil {
+			return fmt.Errorf("bind buffer %s: %w", spec.Name, err)
+		}
+		if !spec.Published {
+			continue
+		}
+		rows := p.full[b]
+		if c.shared {
+			if rows, err = p.alloc(level.N, spec.Cols); err != nil {
+				return fmt.Errorf("bind published buffer %s: %w", spec.Name, err)
+			}
+		}
+		p.pub[b] = newPublished(rows, level, p.intervals, c.latched)
+	}
+	return nil
+}
+
+func (p *pass) alloc(rows, cols int) (*kernels.Mat, error) {
+	m, err := p.dev.Alloc(rows, cols)
+	if err == nil {
+		p.owned = append(p.owned, m)
+	}
+	return m, err
+}
+
+// edgeBuffer holds one value per edge, without padding.
+func (p *pass) edgeBuffer(in *inputs, g kernels.Graph) (*kernels.Mat, error) {
+	m, err := p.alloc(1, max(g.Edges(), 1))
+	if err != nil {
+		return nil, err
+	}
+	return &kernels.Mat{Rows: g.Edges(), Cols: 1, Stride: 1, Host: m.Host, Addr: m.Addr}, nil
+}
+
+func (p *pass) bindGathers(in *inputs) error {
+	p.gathers = make([]gatherArgs, len(p.steps))
+	for i, s := range p.steps {
+		if s.Gather == nil {
+			continue
+		}
+		hop := &p.plan.Hops[s.Gather.Hop]
+		src, dst := s.Gather.Hop, s.Gather.Hop+1
+		csr, self := hop.Fwd, hop.FwdSelf
+		if s.Gather.Back {
+			src, dst = dst, src
+			csr, self = hop.Bwd, hop.BwdSelf
+		}
+		g, err := in.load(csr)
+		if err != nil {
+			return fmt.Errorf("load the edges of hop %d: %w", s.Gather.Hop, err)
+		}
+		from, to := &p.plan.Levels[src], &p.plan.Levels[dst]
+		ga := in.gather(s.Gather.Norm, to, from, self)
+		p.gathers[i] = gatherArgs{
+			g: g, ga: ga, level: dst,
+			sources: graph.Sources(csr, to, from, p.intervals, p.own, ga.Self.On),
+		}
+	}
+	return nil
+}
+
+// contexts prepares each block's Ctx once; an epoch only changes epoch, weights
+// and gradients.
+func (p *pass) contexts(in *inputs, c passConfig) {
+	levels := make([]int, len(p.prog.Bufs))
+	for b, spec := range p.prog.Bufs {
+		levels[b] = spec.Level
+	}
+	ids := make([][]int32, p.prog.Levels)
+	for k := range ids {
+		l := &p.plan.Levels[k]
+		ids[k] = make([]int32, l.N)
+		for i := range ids[k] {
+			ids[k][i] = in.st.Order[l.Store(i)]
+		}
+	}
+	var labels []int32
+	if c.labels != nil {
+		last := &p.plan.Levels[p.prog.Levels-1]
+		labels = make([]int32, last.N)
+		for i := range labels {
+			labels[i] = c.labels[last.Store(i)]
+		}
+	}
+	p.ctxs = make([][]*model.Ctx, p.own.Len())
+	for i := p.own.Lo; i < p.own.Hi; i++ {
+		r := p.intervals[i]
+		for b := r.Lo; b < r.Hi; b++ {
+			x := &model.Ctx{
+				Full: p.full, Level: levels, Rows: make([]kernels.Span, p.prog.Levels), IDs: ids, SparseX: p.sparse,
+				Grads:  make([]*kernels.Mat, len(p.prog.Params)),
+				Labels: labels, ClassW: c.classW, LossScale: c.lossScale, Loss: make([]float64, 1),
+				Block: b, Seed: c.seed, Train: c.train,
+			}
+			for k := range x.Rows {
+				x.Rows[k] = p.plan.Levels[k].Block(b)
+			}
+			p.ctxs[i-p.own.Lo] = append(p.ctxs[i-p.own.Lo], x)
+		}
+	}
+}
+
+// schedule is the pass as the scheduler sees it.
+func (p *pass) schedule() []sched.Step {
+	steps := make([]sched.Step, len(p.steps))
+	for i, s := range p.steps {
+		steps[i] = sched.Step{Kind: s.Kind, Dir: s.Dir, Layer: s.Layer, Reads: s.Reads, Publishes: s.Publish != model.NoBuf}
+		if s.Gather != nil {
+			steps[i].Sources = p.gathers[i].sources
+		}
+	}
+	return steps
+}
+
+// ops are the ops of a step that are due in this pass.
+func (p *pass) ops(step int) []model.Op {
+	s := &p.steps[step]
+	if !p.train && step == p.prog.Forward-1 {
+		return s.Ops[:p.prog.ForwardOps]
+	}
+	return s.Ops
+}
+
+// rows is an interval's row range at a level.
+func (p *pass) rows(interval, level int) kernels.Span {
+	return p.plan.Levels[level].Span(p.intervals[interval])
+}
+
+func (p *pass) close() {
+	for _, m := range p.owned {
+		p.dev.Free(m)
+	}
+	p.owned = nil
+}

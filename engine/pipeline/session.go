@@ -1,0 +1,385 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"time"
+
+	"dorylus/engine"
+	"dorylus/engine/backend"
+	"dorylus/engine/dataset"
+	"dorylus/engine/metric"
+	"dorylus/engine/model"
+	"dorylus/engine/params"
+	"dorylus/engine/sched"
+	"dorylus/engine/store"
+	"dorylus/engine/task"
+	"dorylus/kernels"
+)
+
+// Options are all that one run in one process needs.
+type Options struct {
+	Config engine.Config // complete and valid
+	Seed   uint64        // of this run
+	Store  *store.Store
+	Split  dataset.Split // in store rows
+	Device kernels.Device
+	// Backend runs the tensor tasks; nil: the device itself.
+	Backend  engine.Backend
+	Listener engine.Listener
+	// From is where to go on; nil: from the start.
+	From *State
+	// Save, if not nil, keeps a checkpoint. It is called every
+	// Config.CheckpointEvery epochs, at the end, and when ctx ends.
+	Save    func(*State) error
+	Version string // of the engine, for the records
+}
+
+// State is a run between two epochs: all that another process needs to go on as
+// if nothing had happened.
+type State struct {
+	Params *params.State
+	Model  model.Config
+	Seed   uint64
+	Best   Best
+}
+
+// Best is the best validation so far, and its weights.
+type Best struct {
+	Epoch           int // 0-based; -1: none yet
+	Val, Test       float64
+	Train, ValLoss  float64
+	Weights         [][]float32 // by parameter, rows x cols without padding; nil: none yet
+	SinceBest, Done int         // evaluations since the best one, and in all
+}
+
+// Result is what a run has made.
+type Result struct {
+	Reason string // "epochs", "patience", "target", "interrupted"
+	State  *State
+	Specs  []model.ParamSpec
+	Epochs int // epochs done in all
+	// Logits of the model that the run delivers, the best by validation, for all
+	// vertices in the user's order; nil if it was interrupted.
+	Logits *kernels.Mat
+	// WeightsSHA256 is over the final weights, PredictionsSHA256 over the
+	// predicted classes (int32, little endian) in the user's order.
+	WeightsSHA256, PredictionsSHA256 string
+}
+
+// session is one run: the trainer and what it is made of.
+type session struct {
+	opt    Options
+	in     *inputs
+	tr     *trainer
+	server *params.Server
+	specs  []model.ParamSpec
+	best   Best
+	reason string
+	start  time.Time
+	saved  int // epochs in the last checkpoint
+}
+
+// Train runs to the end, to a stop, or until ctx ends, which is not an error: the
+// result says "interrupted".
+func Train(ctx context.Context, opt Options) (*Result, error) {
+	s := &session{opt: opt, start: time.Now(), best: Best{Epoch: -1}, saved: -1}
+	defer s.close()
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	res, err := s.run(ctx)
+	done := engine.RunDone{Reason: "failed", Seconds: time.Since(s.start).Seconds(), PeakMem: peakMemory()}
+	if err != nil {
+		done.Error = err.Error()
+	} else {
+		done.Reason, done.Epochs = res.Reason, res.Epochs
+		done.Weights, done.Predicts = res.WeightsSHA256, res.PredictionsSHA256
+	}
+	opt.Listener.Event(done)
+	return res, err
+}
+
+// open builds the program, binds it twice (training, evaluation) and starts the
+// parameter server.
+func (s *session) open() error {
+	c, st := &s.opt.Config, s.opt.Store
+	if err := checkData(st, s.opt.Split); err != nil {
+		return err
+	}
+	cfg, err := ModelConfig(c, st)
+	if err != nil {
+		return err
+	}
+	prog, err := cfg.Build()
+	if err != nil {
+		return err
+	}
+	s.specs = prog.Params
+	t := &trainer{
+		cfg: trainerConfig{
+			Epochs: c.Epochs, Sync: c.Pipeline != "async", Staleness: c.Staleness, EvalEvery: c.EvalEvery, Start: s.start,
+		},
+		listener: s.opt.Listener, backend: s.opt.Backend, onEpoch: s.onEpoch, onEval: s.onEval,
+	}
+	s.tr = t
+	if t.backend == nil {
+		t.backend = backend.NewLocal(s.opt.Device)
+	}
+	if t.workers, err = newWorkers(s.opt.Device, threads(c)); err != nil {
+		return err
+	}
+	s.in = newInputs(s.opt.Device, st)
+	count := intervals(c, st)
+	t.train, err = newPass(s.in, t.workers, passConfig{
+		prog: prog, seeds: s.opt.Split.Train, train: true, intervals: count,
+		shared: !t.cfg.Sync, latched: !t.cfg.Sync, seed: s.opt.Seed,
+		labels: trainLabels(st, s.opt.Split), lossScale: 1 / float32(len(s.opt.Split.Train)),
+	})
+	if err != nil {
+		return fmt.Errorf("prepare training: %w", err)
+	}
+	if t.eval, err = newEvaluator(s.in, t.workers, prog, count, st, s.opt.Split); err != nil {
+		return err
+	}
+	if err := s.serve(); err != nil {
+		return err
+	}
+	t.machine, err = sched.New(sched.Config{
+		Intervals: len(t.train.intervals), Own: t.train.own, Steps: t.train.schedule(),
+		First: t.cfg.First, Epochs: t.cfg.Epochs, Sync: t.cfg.Sync, Staleness: t.cfg.Staleness, Hold: 1,
+	})
+	if err != nil {
+		return err
+	}
+	s.announce(cfg)
+	return nil
+}
+
+// serve starts the parameter server, from scratch or from a checkpoint.
+func (s *session) serve() error {
+	c, t := &s.opt.Config, s.tr
+	pc := params.Config{
+		Specs: s.specs, Optim: optimConfig(c), Blocks: t.train.plan.Blocks, Intervals: len(t.train.intervals), Device: s.opt.Device,
+	}
+	if from := s.opt.From; from != nil {
+		pc.From = from.Params
+		t.cfg.First = from.Params.Version
+		s.best = from.Best
+		if t.cfg.First > c.Epochs {
+			return fmt.Errorf("resume: the checkpoint has %d epochs, more than --epochs %d: ask for more epochs", t.cfg.First, c.Epochs)
+		}
+		s.saved = t.cfg.First
+	} else {
+		pc.Init = params.InitParams(s.specs, s.opt.Seed)
+	}
+	var err error
+	s.server, err = params.New(pc)
+	t.params = s.server
+	return err
+}
+
+func (s *session) announce(cfg model.Config) {
+	c, st, sp := &s.opt.Config, s.opt.Store, &s.opt.Split
+	var values int64
+	for _, p := range s.specs {
+		values += int64(p.Rows) * int64(p.Cols)
+	}
+	s.opt.Listener.Event(engine.RunStart{
+		Time: s.start, Mode: c.Mode, Model: c.Model, Dataset: st.Meta.Name, Seed: s.opt.Seed,
+		Vertices: st.Meta.Vertices, Edges: st.Meta.Edges, Features: cfg.Features, Classes: cfg.Classes,
+		TrainRows: len(sp.Train), ValRows: len(sp.Val), TestRows: len(sp.Test), Parameters: values,
+		Pipeline: c.Pipeline, Staleness: c.Staleness, Intervals: len(s.tr.train.intervals), Threads: s.tr.workers.n,
+		Epochs: c.Epochs, FirstEpoch: s.tr.cfg.First, Device: s.opt.Device.Name(), Version: s.opt.Version,
+		Plan: s.tr.train.describe(),
+	})
+}
+
+func (s *session) run(ctx context.Context) (*Result, error) {
+	if err := s.tr.run(ctx); err != nil {
+		return nil, err
+	}
+	state, err := s.state()
+	if err != nil {
+		return nil, err
+	}
+	res := &Result{Reason: s.reason, State: state, Specs: s.specs, Epochs: state.Params.Version}
+	switch {
+	case res.Reason != "":
+	case res.Epochs >= s.opt.Config.Epochs:
+		res.Reason = "epochs"
+	default:
+		res.Reason = "interrupted"
+	}
+	res.WeightsSHA256 = params.SHA256(s.specs, state.Params.Weights)
+	if err := s.save(state); err != nil {
+		return nil, err
+	}
+	if res.Reason == "interrupted" {
+		return res, nil
+	}
+	mats := state.Params.Weights
+	if s.best.Weights != nil {
+		mats = matrices(s.specs, s.best.Weights)
+	}
+	logits, err := s.tr.eval.predict(ctx, s.tr, mats, s.opt.Store.Order)
+	if err != nil {
+		return nil, fmt.Errorf("predict with the best weights: %w", err)
+	}
+	res.Logits = logits
+	res.PredictionsSHA256 = PredictionsSHA256(logits)
+	return res, nil
+}
+
+// onEpoch is called when an epoch's update has been made.
+func (s *session) onEpoch(u engine.Update) error {
+	if s.tr.evalDueAfter(u.Epoch) {
+		return nil // onEval saves, with what it has found
+	}
+	return s.saveIfDue(u.Epoch)
+}
+
+// onEval keeps the best weights and decides about stopping.
+func (s *session) onEval(e engine.Evaluated, w engine.Weights) (bool, error) {
+	c := &s.opt.Config
+	b := &s.best
+	b.Done++
+	if b.Epoch < 0 || e.Val > b.Val || math.IsNaN(e.Val) {
+		*b = Best{
+			Epoch: e.Epoch, Val: e.Val, Test: e.Test, Train: e.Train, ValLoss: e.ValLoss,
+			Weights: values(w.Mats), Done: b.Done,
+		}
+		e.Best = true
+	} else {
+		b.SinceBest++
+	}
+	s.opt.Listener.Event(e)
+	switch {
+	case c.TargetAccuracy > 0 && e.Val >= c.TargetAccuracy:
+		s.reason = "target"
+	case c.Patience > 0 && (b.SinceBest)*c.EvalEvery >= c.Patience:
+		s.reason = "patience"
+	}
+	if s.reason != "" {
+		return true, nil
+	}
+	return false, s.saveIfDue(e.Epoch)
+}
+
+func (s *session) saveIfDue(epoch int) error {
+	every := s.opt.Config.CheckpointEvery
+	if s.opt.Save == nil || every <= 0 || (epoch+1)%every != 0 || epoch+1 >= s.opt.Config.Epochs {
+		return nil
+	}
+	st, err := s.state()
+	if err != nil {
+		return err
+	}
+	return s.save(st)
+}
+
+func (s *session) save(st *State) error {
+	if s.opt.Save == nil || s.saved == st.Params.Version {
+		return nil
+	}
+	if err := s.opt.Save(st); err != nil {
+		return fmt.Errorf("write a checkpoint after epoch %d: %w", st.Params.Version, err)
+	}
+	s.saved = st.Params.Version
+	return nil
+}
+
+func (s *session) state() (*State, error) {
+	cfg, err := ModelConfig(&s.opt.Config, s.opt.Store)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.server.Snapshot()
+	return &State{Params: p, Model: cfg, Seed: s.opt.Seed, Best: s.best}, err
+}
+
+func (s *session) close() {
+	if t := s.tr; t != nil {
+		if s.opt.Backend == nil && t.backend != nil {
+			t.backend.Close()
+		}
+		if t.eval != nil {
+			t.eval.pass.close()
+		}
+		if t.train != nil {
+			t.train.close()
+		}
+		if t.workers != nil {
+			t.workers.close()
+		}
+	}
+	if s.server != nil {
+		s.server.Close()
+	}
+	if s.in != nil {
+		s.in.close()
+	}
+}
+
+// newEvaluator walks all rows; see evaluator.
+func newEvaluator(in *inputs, w *workers, prog *model.Program, count int, st *store.Store, sp dataset.Split) (*evaluator, error) {
+	p, err := newPass(in, w, passConfig{prog: prog, intervals: count})
+	if err != nil {
+		return nil, fmt.Errorf("prepare evaluation: %w", err)
+	}
+	ev := &evaluator{
+		pass: p, role: roleOf(st.Meta.Vertices, sp), labels: st.Labels,
+		class: make([]int32, st.Meta.Vertices), parts: make([]tally, p.plan.Blocks),
+	}
+	ev.machine, err = sched.New(sched.Config{
+		Intervals: len(p.intervals), Own: task.Range{Hi: len(p.intervals)}, Steps: p.schedule(),
+		Epochs: math.MaxInt32 - 1, Sync: true, Hold: 1,
+	})
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	return ev, nil
+}
+
+// predict are the logits of all vertices in the user's order.
+func (ev *evaluator) predict(ctx context.Context, t *trainer, weights []*kernels.Mat, order []int32) (*kernels.Mat, error) {
+	if err := t.forward(context.WithoutCancel(ctx), engine.Weights{Mats: weights}); err != nil {
+		return nil, err
+	}
+	return ev.logits(order), nil
+}
+
+// PredictionsSHA256 is over the predicted classes, int32 little endian, row by
+// row.
+func PredictionsSHA256(logits *kernels.Mat) string {
+	h := sha256.New()
+	for v := range logits.Rows {
+		h.Write(binary.LittleEndian.AppendUint32(nil, uint32(metric.Argmax(logits.Row(v)))))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// values copies matrices out, rows without padding.
+func values(mats []*kernels.Mat) [][]float32 {
+	out := make([][]float32, len(mats))
+	for i, m := range mats {
+		out[i] = make([]float32, 0, m.Rows*m.Cols)
+		for r := range m.Rows {
+			out[i] = append(out[i], m.Row(r)...)
+		}
+	}
+	return out
+}
+
+func matrices(specs []model.ParamSpec, data [][]float32) []*kernels.Mat {
+	mats := make([]*kernels.Mat, len(specs))
+	for i, s := range specs {
+		mats[i] = kernels.FromSlice(s.Rows, s.Cols, data[i])
+	}
+	return mats
+}
