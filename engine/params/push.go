@@ -1,0 +1,260 @@
+package params
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"dorylus/engine"
+	"dorylus/kernels"
+)
+
+// epochSum is what has arrived of one epoch.
+type epochSum struct {
+	grads  []*tree[*kernels.Mat] // by parameter
+	losses *tree[float64]
+	sums   []*kernels.Mat // by parameter, once all blocks are in; nil is zero
+	loss   float64
+	open   int           // sums that are not known yet, the loss included
+	busy   time.Duration // spent in adding, over all callers
+}
+
+func (s *Server) newEpochSum() *epochSum {
+	e := &epochSum{
+		losses: newTree[float64](s.shape),
+		sums:   make([]*kernels.Mat, len(s.cfg.Specs)),
+		open:   len(s.cfg.Specs) + 1,
+	}
+	for range s.cfg.Specs {
+		e.grads = append(e.grads, newTree[*kernels.Mat](s.shape))
+	}
+	return e
+}
+
+// Buffer is an uninitialised matrix for a gradient of the parameter. It goes back
+// to the server by Push. Where there is no memory for it the server fails: the next
+// Push or Fetch says so.
+func (s *Server) Buffer(param int) *kernels.Mat {
+	spec := s.cfg.Specs[param]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.mu.closed {
+		m, err := s.mu.take(param, spec)
+		if err == nil {
+			header := *m
+			s.mu.lent[&header] = m
+			return &header
+		}
+		if s.mu.err == nil {
+			s.mu.err = err
+		}
+	}
+	return kernels.FromSlice(spec.Rows, spec.Cols, make([]float32, spec.Rows*spec.Cols))
+}
+
+// Push hands over gradients, made in matrices of Buffer, and losses. Each (epoch,
+// param, block) and (epoch, block) counts once; repeats are dropped, and so is what
+// comes when the epoch's update has been made. The caller adds what it brings to
+// what waits for it; if it brings the last of an epoch it makes the next version
+// before Push returns.
+//
+// A sum that is not finite makes no version: Push says which, and the server has
+// failed.
+func (s *Server) Push(ctx context.Context, p *engine.Push) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("push of %v: %w", p.ID, err)
+	}
+	if err := s.checkPush(p); err != nil {
+		return fmt.Errorf("push of %v: %w", p.ID, err)
+	}
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	s.mu.Lock()
+	stream, err := s.mu.stream()
+	s.mu.Unlock()
+	if err != nil {
+		return s.fail(fmt.Errorf("push of %v: %w", p.ID, err))
+	}
+	for _, l := range p.Losses {
+		if err := s.addLoss(p.ID.Epoch, l); err != nil {
+			return s.fail(err)
+		}
+	}
+	for _, g := range p.Grads {
+		if err := s.addGrad(stream, p.ID.Epoch, g); err != nil {
+			return s.fail(err)
+		}
+	}
+	if err := s.advance(stream); err != nil {
+		return s.fail(err)
+	}
+	s.mu.Lock()
+	s.mu.putStream(stream)
+	s.mu.Unlock()
+	return nil
+}
+
+// checkPush refuses what fits no parameter or block, before anything is counted.
+func (s *Server) checkPush(p *engine.Push) error {
+	for _, g := range p.Grads {
+		if g.Param < 0 || g.Param >= len(s.cfg.Specs) || g.Block < 0 || g.Block >= s.cfg.Blocks {
+			return fmt.Errorf("gradient of parameter %d of %d, block %d of %d", g.Param, len(s.cfg.Specs), g.Block, s.cfg.Blocks)
+		}
+		spec := s.cfg.Specs[g.Param]
+		if g.G != nil && (g.G.Rows != spec.Rows || g.G.Cols != spec.Cols) {
+			return fmt.Errorf("gradient of %s, block %d, is %d x %d, want %d x %d", spec.Name, g.Block, g.G.Rows, g.G.Cols, spec.Rows, spec.Cols)
+		}
+	}
+	for _, l := range p.Losses {
+		if l.Block < 0 || l.Block >= s.cfg.Blocks {
+			return fmt.Errorf("loss of block %d of %d", l.Block, s.cfg.Blocks)
+		}
+	}
+	return nil
+}
+
+// sum is what has arrived of an epoch, nil if its update has been made. mu is held.
+func (s *Server) sum(epoch int) *epochSum {
+	if epoch < s.newest().number {
+		return nil
+	}
+	e := s.mu.epochs[epoch]
+	if e == nil {
+		e = s.newEpochSum()
+		s.mu.epochs[epoch] = e
+	}
+	return e
+}
+
+func (s *Server) addLoss(epoch int, l engine.BlockLoss) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.sum(epoch)
+	if e == nil || !e.losses.claim(l.Block) {
+		return nil
+	}
+	n, v := node{k: l.Block}, l.Loss
+	for {
+		left, right, what := e.losses.settle(&n, v)
+		switch what {
+		case waits:
+			return nil
+		case paired:
+			v = left + right
+		case rooted:
+			if math.IsNaN(left) || math.IsInf(left, 0) {
+				return notFinite(epoch, "the loss")
+			}
+			e.loss = left
+			e.open--
+			return nil
+		}
+	}
+}
+
+// addGrad counts one block's gradient and adds up as far as that lets it.
+func (s *Server) addGrad(stream kernels.Stream, epoch int, g engine.BlockGrad) error {
+	e, m, err := s.claimGrad(epoch, g)
+	if e == nil || err != nil {
+		return err
+	}
+	n := node{k: g.Block}
+	for {
+		s.mu.Lock()
+		left, right, what := e.grads[g.Param].settle(&n, m)
+		s.mu.Unlock()
+		switch what {
+		case waits:
+			return nil
+		case rooted:
+			return s.rootGrad(stream, epoch, e, g.Param, left)
+		}
+		if m = left; m == nil {
+			m = right
+		}
+		if left == nil || right == nil {
+			continue // nil is zero: the sum is the other one, bit for bit
+		}
+		start := time.Now()
+		stream.Add(left, left, right)
+		if err := stream.Wait(); err != nil {
+			return fmt.Errorf("epoch %d: sum gradients of %s: %w", epoch, s.cfg.Specs[g.Param].Name, err)
+		}
+		s.mu.Lock()
+		e.busy += time.Since(start)
+		s.mu.put(g.Param, right)
+		s.mu.Unlock()
+	}
+}
+
+// claimGrad takes g's matrix over and says whether it counts: the epoch's sum is
+// nil where it does not.
+func (s *Server) claimGrad(epoch int, g engine.BlockGrad) (*epochSum, *kernels.Mat, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var m *kernels.Mat
+	known := g.G == nil
+	if !known {
+		m, known = s.mu.lent[g.G]
+		delete(s.mu.lent, g.G)
+	}
+	e := s.sum(epoch)
+	if e == nil || !e.grads[g.Param].claim(g.Block) {
+		s.mu.put(g.Param, m)
+		return nil, nil, nil
+	}
+	if !known {
+		return nil, nil, fmt.Errorf("epoch %d: gradient of %s, block %d: its matrix is not from Buffer, or was handed over before",
+			epoch, s.cfg.Specs[g.Param].Name, g.Block)
+	}
+	return e, m, nil
+}
+
+// rootGrad notes the sum over all blocks, if it is finite.
+func (s *Server) rootGrad(stream kernels.Stream, epoch int, e *epochSum, param int, sum *kernels.Mat) error {
+	start := time.Now()
+	ok, err := finite(stream, sum)
+	spec := s.cfg.Specs[param]
+	if err != nil {
+		return fmt.Errorf("epoch %d: read the gradient of %s: %w", epoch, spec.Name, err)
+	}
+	if !ok {
+		return notFinite(epoch, fmt.Sprintf("gradient of %s (layer %d)", spec.Name, spec.Layer))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.sums[param] = sum
+	e.open--
+	e.busy += time.Since(start)
+	return nil
+}
+
+func notFinite(epoch int, what string) error {
+	return fmt.Errorf("epoch %d: %s is not finite: lower --lr or check the features with 'dorylus-engine check'", epoch, what)
+}
+
+// finite says whether m has neither NaN nor infinity; nil is zero.
+func finite(stream kernels.Stream, m *kernels.Mat) (bool, error) {
+	if m == nil || m.Rows == 0 || m.Cols == 0 {
+		return true, nil
+	}
+	host := m
+	if m.Host == nil {
+		host = kernels.FromSlice(m.Rows, m.Cols, make([]float32, m.Rows*m.Cols))
+		stream.Get(host.Host, m)
+		if err := stream.Wait(); err != nil {
+			return false, err
+		}
+	}
+	for r := range host.Rows {
+		for _, x := range host.Row(r) {
+			if x-x != 0 { // NaN for both
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}

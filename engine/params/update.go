@@ -1,0 +1,156 @@
+package params
+
+import (
+	"fmt"
+	"time"
+
+	"dorylus/engine"
+	"dorylus/engine/optim"
+	"dorylus/kernels"
+)
+
+// advance makes the updates of all epochs that are complete, in order, unless
+// another caller is at it, who will then see this caller's part too.
+func (s *Server) advance(stream kernels.Stream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.updating {
+		return nil
+	}
+	s.mu.updating = true
+	defer func() { s.mu.updating = false }()
+	for s.mu.err == nil {
+		epoch := s.newest().number
+		e := s.mu.epochs[epoch]
+		if e == nil || e.open > 0 {
+			return nil
+		}
+		s.mu.Unlock()
+		err := s.update(stream, epoch, e)
+		s.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// update makes version epoch+1 out of the newest and the sums of epoch.
+func (s *Server) update(stream kernels.Stream, epoch int, e *epochSum) error {
+	start := time.Now()
+	s.step.Lock()
+	defer s.step.Unlock()
+	next := &version{number: epoch + 1}
+	s.mu.Lock()
+	last := s.newest()
+	var err error
+	for p, spec := range s.cfg.Specs {
+		var m *kernels.Mat
+		if m, err = s.mu.take(p, spec); err != nil {
+			break
+		}
+		next.mats = append(next.mats, m)
+		if e.sums[p] == nil {
+			if e.sums[p], err = s.mu.take(p, spec); err != nil {
+				break
+			}
+			stream.Zero(e.sums[p])
+		}
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("epoch %d: update weights: %w", epoch, err)
+	}
+	s.opt.Next()
+	for p, w := range next.mats {
+		stream.Copy(w, last.mats[p])
+		s.opt.Apply(stream, p, w, e.sums[p])
+	}
+	if err := stream.Wait(); err != nil {
+		return fmt.Errorf("epoch %d: update weights: %w", epoch, err)
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, g := range e.sums {
+		s.mu.put(p, g)
+	}
+	delete(s.mu.epochs, epoch)
+	s.mu.stash = append(s.mu.stash, next)
+	s.prune()
+	s.mu.queue = append(s.mu.queue, engine.Update{
+		Version: next.number, Epoch: epoch, Loss: e.loss, Seconds: (e.busy + time.Since(start)).Seconds(),
+	})
+	select {
+	case s.wake <- struct{}{}:
+	default: // the pump is about to look anyway
+	}
+	return nil
+}
+
+// State is a server at one version, in host memory.
+type State struct {
+	Version int // the updates of all epochs before this one are in it
+	Weights []*kernels.Mat
+	Optim   *optim.State
+}
+
+// Snapshot copies the newest weights and the moments that go with them.
+func (s *Server) Snapshot() (*State, error) {
+	s.step.Lock()
+	defer s.step.Unlock()
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	s.mu.Lock()
+	v := s.newest() // stays the newest while step is held
+	stream, err := s.mu.stream()
+	s.mu.Unlock()
+	if err != nil {
+		return nil, s.fail(fmt.Errorf("snapshot of version %d: %w", v.number, err))
+	}
+	st := &State{Version: v.number}
+	if st.Weights, err = toHost(stream, v.mats); err == nil {
+		st.Optim, err = s.opt.Snapshot(stream)
+	}
+	if err != nil {
+		return nil, s.fail(fmt.Errorf("snapshot of version %d: %w", v.number, err))
+	}
+	s.mu.Lock()
+	s.mu.putStream(stream)
+	s.mu.Unlock()
+	return st, nil
+}
+
+// Copy copies fetched weights, which must still be pinned, into host memory.
+func (s *Server) Copy(w engine.Weights) ([]*kernels.Mat, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	s.mu.Lock()
+	stream, err := s.mu.stream()
+	s.mu.Unlock()
+	if err != nil {
+		return nil, s.fail(err)
+	}
+	mats, err := toHost(stream, w.Mats)
+	if err != nil {
+		return nil, s.fail(fmt.Errorf("copy weights %d: %w", w.Version, err))
+	}
+	s.mu.Lock()
+	s.mu.putStream(stream)
+	s.mu.Unlock()
+	return mats, nil
+}
+
+func toHost(stream kernels.Stream, mats []*kernels.Mat) ([]*kernels.Mat, error) {
+	var host []*kernels.Mat
+	for _, m := range mats {
+		c := kernels.FromSlice(m.Rows, m.Cols, make([]float32, m.Rows*m.Cols))
+		stream.Get(c.Host, m)
+		host = append(host, c)
+	}
+	return host, stream.Wait()
+}
