@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"dorylus/engine"
+	"dorylus/engine/dataset"
+	"dorylus/engine/prepare"
+	"dorylus/engine/store"
+)
+
+// isStore says whether path is a prepared store: a folder with meta.json.
+func isStore(path string) bool {
+	st, err := os.Stat(filepath.Join(path, "meta.json"))
+	return err == nil && st.Mode().IsRegular()
+}
+
+// loadData opens the store that c.Data names, or prepares any other source in
+// memory. What was changed in a source is told on standard error unless quiet.
+func (a *app) loadData(ctx context.Context, c *engine.Config, quiet bool) (*store.Store, error) {
+	if isStore(c.Data) {
+		if err := notForStores(c); err != nil {
+			return nil, err
+		}
+		return store.Open(c.Data, store.OpenOptions{})
+	}
+	raw, err := dataset.Open(ctx, c.Data, dataset.Options{SplitFile: c.SplitFile})
+	if err != nil {
+		return nil, err
+	}
+	if err := dataset.Fatal(dataset.Check(raw)); err != nil {
+		return nil, fmt.Errorf("%s would be trained wrongly: %w", c.Data, firstProblem(err, c.Data))
+	}
+	st, err := prepare.Build(ctx, raw, prepare.Options{
+		Features: featureChoice(c.Features, raw.Format), Split: c.Split, Seed: c.Seed, Order: c.Order,
+		Threads: c.Threads, Partitioner: partitioner, Consume: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, change := range st.Meta.Changes {
+		a.note(quiet, "prepared %s: %s", raw.Name, change)
+	}
+	return st, nil
+}
+
+// notForStores refuses settings that were decided when the store was written.
+func notForStores(c *engine.Config) error {
+	var errs []error
+	for _, f := range []struct{ flag, value, unset string }{
+		{"features", c.Features, ""}, {"order", c.Order, "auto"}, {"split", c.Split, ""}, {"split-file", c.SplitFile, ""},
+	} {
+		if f.value != f.unset {
+			errs = append(errs, fmt.Errorf("--%s=%s: %s is a store, where that is decided already; prepare its source again with this flag", f.flag, f.value, c.Data))
+		}
+	}
+	return usage(errors.Join(errs...))
+}
+
+// featureChoice is prepare's name for what --features asks for.
+func featureChoice(choice, format string) string {
+	switch {
+	case choice == "" && format == "planetoid":
+		return prepare.RowNormalize
+	case choice == "none":
+		return prepare.AsGiven
+	}
+	return choice
+}
+
+// firstProblem is the first of several, and where to see the others.
+func firstProblem(err error, src string) error {
+	list := problems(err)
+	if len(list) == 1 {
+		return errors.New(list[0])
+	}
+	return fmt.Errorf("%s (and %d more: dorylus-engine check %s)", list[0], len(list)-1, src)
+}
+
+// splitOf picks the split of run number run.
+func splitOf(st *store.Store, c *engine.Config, run int) (dataset.Split, error) {
+	n := len(st.Splits)
+	switch {
+	case n == 0:
+		return dataset.Split{}, fmt.Errorf("train on %s: it has no split into training, validation and test vertices; make one with %s",
+			st.Meta.Name, splitRemedy(st, c))
+	case c.SplitIndex >= n:
+		return dataset.Split{}, usagef("--split-index=%d: %s has %d splits, 0 to %d", c.SplitIndex, st.Meta.Name, n, n-1)
+	case c.SplitIndex >= 0:
+		return st.Splits[c.SplitIndex], nil
+	}
+	return st.Splits[run%n], nil
+}
+
+func splitRemedy(st *store.Store, c *engine.Config) string {
+	if st.Dir != "" {
+		return "prepare SRC --split=random:60/20/20"
+	}
+	return "--split=random:60/20/20"
+}

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dorylus/engine"
+	"dorylus/engine/sink"
+	"dorylus/engine/store"
+)
+
+const trainExamples = `  dorylus-engine                                        train a GCN on Cora
+  dorylus-engine --runs=10                              ten seeds, mean and deviation
+  dorylus-engine prepare edges.csv -o mygraph           import your own graph, then ...
+  dorylus-engine --data=mygraph --hidden=128 --out=RUN  ... train on it and keep the run
+  dorylus-engine --resume=RUN --epochs=400              go on where it ended
+  dorylus-engine --pipeline=async --staleness=1         let intervals run ahead`
+
+func (a *app) trainCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "train",
+		Short: "Train a model (the same as no command)",
+		Long:  "Train trains a model on a whole graph and says how good it is on vertices that it has not seen.",
+	}
+	a.setUpTrain(cmd)
+	return cmd
+}
+
+// setUpTrain makes cmd train.
+func (a *app) setUpTrain(cmd *cobra.Command) {
+	cmd.Example = trainExamples
+	cmd.Args = noArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		r, err := a.resolve(cmd)
+		if err != nil {
+			return err
+		}
+		return a.train(cmd.Context(), r)
+	}
+	addSettings(cmd)
+}
+
+// train runs everything from settings to summary.
+func (a *app) train(ctx context.Context, r *resolved) error {
+	c := &r.Config
+	if err := c.Validate(); err != nil {
+		return usage(err)
+	}
+	if err := available(c.Mode); err != nil {
+		return err
+	}
+	if c.OutDir == "" {
+		c.OutDir = c.Resume
+	}
+	if c.DryRun {
+		return a.dryRun(ctx, r)
+	}
+	folder, err := openRunFolder(c)
+	if err != nil {
+		return err
+	}
+	st, err := a.loadData(ctx, c, c.JSON)
+	if err != nil {
+		folder.discard()
+		return stoppedEarly(ctx, err)
+	}
+	defer st.Close()
+	runs, err := a.trainRuns(ctx, c, st, folder)
+	if len(runs) == 0 {
+		folder.discard()
+		return err
+	}
+	return errors.Join(err, a.conclude(c, folder, sink.Merge(runs)))
+}
+
+// available refuses modes that this version does not have.
+func available(mode string) error {
+	if mode == "cpu" {
+		return nil
+	}
+	return fmt.Errorf("--mode=%s: this version trains on the server's own cores only; use --mode=cpu", mode)
+}
+
+// stoppedEarly is the signal that ended ctx, if one did, else err.
+func stoppedEarly(ctx context.Context, err error) error {
+	var s stopped
+	if ctx.Err() == nil || !errors.As(context.Cause(ctx), &s) {
+		return err
+	}
+	return stoppedError(s, "before training began", false)
+}
+
+// stoppedError is what a run that was stopped from outside ends with.
+func stoppedError(s stopped, when string, saved bool) error {
+	err := fmt.Errorf("%w %s", s, when)
+	switch {
+	case s.Signal != syscall.SIGTERM:
+		return &codedError{exitInterrupted, err}
+	case saved:
+		return &codedError{exitTryAgain, err}
+	}
+	return &codedError{exitFailed, err}
+}
+
+// trainRuns trains c.Runs times, or until something ends it. It returns the
+// summaries of the runs that have begun.
+func (a *app) trainRuns(ctx context.Context, c *engine.Config, st *store.Store, folder *runFolder) ([]sink.Summary, error) {
+	progress := sink.NewProgress(a.err, a.progressStyle(c), time.Now)
+	progress.Columns, progress.Brief = a.columns, c.Runs > 1
+	var runs []sink.Summary
+	for run := range c.Runs {
+		one := *c
+		one.Seed, one.Runs, one.OutDir = c.Seed+uint64(run), 1, folder.sub(run, c.Runs)
+		if c.SplitIndex < 0 && len(st.Splits) > 0 {
+			one.SplitIndex = run % len(st.Splits)
+		}
+		s, began, err := a.trainRun(ctx, one, st, run, progress)
+		if began {
+			runs = append(runs, s)
+		}
+		if err != nil {
+			return runs, err
+		}
+	}
+	return runs, nil
+}
+
+// trainRun trains once. began says that there is something to sum up.
+func (a *app) trainRun(ctx context.Context, c engine.Config, st *store.Store, run int, progress engine.Listener) (s sink.Summary, began bool, err error) {
+	files, err := openSinks(c.OutDir, &c, a.warn)
+	if err != nil {
+		return s, false, err
+	}
+	tally := sink.NewTally()
+	if c.Resume != "" {
+		if err := sink.ReadEventsFile(c.Resume+"/"+eventsFile, tally); err != nil {
+			return s, false, errors.Join(fmt.Errorf("resume %s: %w", c.Resume, err), files.close())
+		}
+	}
+	watch := &watcher{}
+	listeners := append(engine.Listeners{tally, watch, progress}, files.Listeners...)
+	_, err = runTraining(ctx, c, st, run, listeners)
+	_ = files.close() // warned of already
+	if !watch.began {
+		return s, false, stoppedEarly(ctx, err)
+	}
+	s = tally.Summary()
+	if c.OutDir != "" {
+		data, jsonErr := s.JSON()
+		if jsonErr == nil {
+			jsonErr = writeFile(c.OutDir+"/"+summaryFile, data)
+		}
+		err = errors.Join(err, jsonErr)
+	}
+	if err == nil && s.Reason == "interrupted" {
+		err = a.interrupted(ctx, &c, watch, s)
+	}
+	return s, true, err
+}
+
+// watcher remembers whether a run began and where its last checkpoint is.
+type watcher struct {
+	began      bool
+	checkpoint string
+}
+
+func (w *watcher) Event(e engine.Event) {
+	switch e := e.(type) {
+	case engine.RunStart:
+		w.began = true
+	case engine.Checkpointed:
+		w.checkpoint = e.Path
+	}
+}
+
+// interrupted says how a run that was stopped from outside can be gone on with.
+func (a *app) interrupted(ctx context.Context, c *engine.Config, w *watcher, s sink.Summary) error {
+	var sig stopped
+	if !errors.As(context.Cause(ctx), &sig) {
+		return context.Cause(ctx)
+	}
+	when := fmt.Sprintf("after %.0f of %d epochs; ", float64(s.EpochsRun), c.Epochs)
+	if w.checkpoint == "" {
+		return stoppedError(sig, when+"nothing is kept (--out=RUN would keep a checkpoint)", false)
+	}
+	return stoppedError(sig, when+"go on with --resume="+c.OutDir, true)
+}
+
+// progressStyle is how progress is shown here.
+func (a *app) progressStyle(c *engine.Config) sink.Style {
+	switch {
+	case c.Progress == "auto" && a.columns > 0:
+		return sink.Line
+	case c.Progress == "auto":
+		return sink.Plain
+	}
+	return sink.Style(c.Progress)
+}
+
+// conclude prints the summary and writes that of several runs.
+func (a *app) conclude(c *engine.Config, folder *runFolder, s sink.Summary) error {
+	data, err := s.JSON()
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		_, err = a.out.Write(data)
+	} else {
+		_, err = fmt.Fprint(a.out, s.Words())
+	}
+	if folder.path != "" && c.Runs > 1 {
+		err = errors.Join(err, writeFile(folder.path+"/"+summaryFile, data), writeFile(folder.path+"/"+configFile, []byte(c.String())))
+	}
+	if folder.path != "" && !c.JSON && err == nil {
+		_, err = fmt.Fprintf(a.out, "Kept in    %s\n", folder.path)
+	}
+	return err
+}
+
+// dryRun says what a run would do.
+func (a *app) dryRun(ctx context.Context, r *resolved) error {
+	st, err := a.loadData(ctx, &r.Config, r.JSON)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	split, err := splitOf(st, &r.Config, 0)
+	if err != nil {
+		return err
+	}
+	if r.JSON {
+		enc := json.NewEncoder(a.out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(map[string]any{
+			"dry_run": true, "config": r.values(), "dataset": st.Meta.Name, "vertices": st.Meta.Vertices, "edges": st.Meta.Edges,
+			"features": st.Meta.Features, "classes": st.Meta.Classes, "splits": len(st.Splits),
+			"train_rows": len(split.Train), "val_rows": len(split.Val), "test_rows": len(split.Test),
+		})
+	}
+	fmt.Fprint(a.out, r.text())
+	fmt.Fprintf(a.out, "\nWould train %s for %d epochs, %d times, on %s: %d vertices, %d edges, %d features, %d classes,\n"+
+		"%d splits, the first with %d training, %d validation and %d test vertices. Nothing was done (--dry-run).\n",
+		r.Model, r.Epochs, r.Runs, st.Meta.Name, st.Meta.Vertices, st.Meta.Edges, st.Meta.Features, st.Meta.Classes,
+		len(st.Splits), len(split.Train), len(split.Val), len(split.Test))
+	return nil
+}
+
+// exists says whether there is something at path.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
