@@ -55,7 +55,7 @@ func auto(ctx context.Context, g Graph, opt Options) (*Result, error) {
 	}
 	r.Quality = Measure(g, r.Rank, r.Cluster)
 	natural := Measure(g, identity(int(n)), nil)
-	if r.Quality.Hit <= natural.Hit && r.Quality.Gap > 0.9*natural.Gap {
+	if r.Quality.Hit < natural.Hit+0.02 && r.Quality.Gap > 0.9*natural.Gap {
 		kept := &Result{Used: Natural, Order: identity(int(n)), Quality: natural}
 		kept.Reason = fmt.Sprintf("%s gains nothing over the source's order: cache hits %.2f against %.2f", method, r.Quality.Hit, natural.Hit)
 		return kept, nil

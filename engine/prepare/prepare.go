@@ -202,7 +202,7 @@ func build(ctx context.Context, raw *dataset.Raw, opt Options) (*store.Store, er
 			s.Labels[r] = raw.Labels[v]
 		}
 	}
-	spec, err := gatherSplits(s, raw, opt)
+	spec, err := gatherSplits(s, raw, classes, opt)
 	if err != nil {
 		return nil, err
 	}

@@ -43,12 +43,16 @@ func name(raw *dataset.Raw, v int) string {
 }
 
 // gatherSplits makes the splits in store rows and says where they come from.
-func gatherSplits(s *store.Store, raw *dataset.Raw, opt Options) (spec string, err error) {
+func gatherSplits(s *store.Store, raw *dataset.Raw, classes int, opt Options) (spec string, err error) {
 	splits := raw.Splits
 	switch {
 	case opt.Split != "":
 		spec = opt.Split
-		return "", fmt.Errorf("split %q: splits are taken from the source only", opt.Split)
+		made, err := dataset.MakeSplit(opt.Split, raw.Labels, classes, opt.Seed)
+		if err != nil {
+			return "", err
+		}
+		splits = []dataset.Split{made}
 	case len(splits) > 0:
 		spec = "file"
 	}

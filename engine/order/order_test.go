@@ -1,0 +1,251 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"dorylus/kernels"
+)
+
+// fromPairs is the graph of directed edges (u,v), both ways, columns ascending.
+func fromPairs(n int, edges map[[2]int32]bool) Graph {
+	side := func(key, val int) *kernels.CSR {
+		rows := make([][]int32, n)
+		for e := range edges {
+			rows[e[key]] = append(rows[e[key]], e[val])
+		}
+		g := &kernels.CSR{Cols: n, RowPtr: []int64{0}}
+		for _, r := range rows {
+			slices.Sort(r)
+			g.Col = append(g.Col, r...)
+			g.RowPtr = append(g.RowPtr, int64(len(g.Col)))
+		}
+		return g
+	}
+	in, out := side(1, 0), side(0, 1)
+	if slices.Equal(in.Col, out.Col) && slices.Equal(in.RowPtr, out.RowPtr) {
+		out = in
+	}
+	return Graph{in, out}
+}
+
+// planted has k communities of size vertices each, shuffled: degree edges a
+// vertex, of which the share intra stays inside.
+func planted(rng *rand.Rand, k, size, degree int, intra float64) (Graph, []int32) {
+	n := k * size
+	name := rng.Perm(n)
+	truth := make([]int32, n)
+	edges := map[[2]int32]bool{}
+	for v := range n {
+		truth[name[v]] = int32(v / size)
+		for range degree {
+			u := rng.IntN(n)
+			if rng.Float64() < intra {
+				u = v/size*size + rng.IntN(size)
+			}
+			a, b := int32(name[v]), int32(name[u])
+			edges[[2]int32{a, b}], edges[[2]int32{b, a}] = true, true
+		}
+	}
+	return fromPairs(n, edges), truth
+}
+
+func mustCompute(t testing.TB, g Graph, opt Options) *Result {
+	t.Helper()
+	r, err := Compute(context.Background(), g, opt)
+	if err != nil {
+		t.Fatalf("%+v: %v", opt.Method, err)
+	}
+	if _, err := invert(r.Order, g.Rows()); err != nil {
+		t.Fatalf("%s: %v", opt.Method, err)
+	}
+	if r.Used == Auto || r.Reason == "" {
+		t.Fatalf("%s: used %q because %q", opt.Method, r.Used, r.Reason)
+	}
+	return r
+}
+
+func TestEveryMethodGivesAPermutation(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		n := 1 + rng.IntN(300)
+		edges := map[[2]int32]bool{}
+		for range rng.IntN(4 * n) {
+			edges[[2]int32{int32(rng.IntN(n)), int32(rng.IntN(1 + rng.IntN(n)))}] = true
+		}
+		g := fromPairs(n, edges)
+		for _, method := range Methods {
+			if method == METIS && linked() == nil {
+				continue
+			}
+			opt := Options{Method: method, Seed: seed, Threads: 1, Partitioner: linked()}
+			r := mustCompute(t, g, opt)
+			opt.Threads = 3
+			if again := mustCompute(t, g, opt); !slices.Equal(again.Order, r.Order) {
+				t.Fatalf("seed %d, %s: 3 threads give another order than 1", seed, method)
+			}
+			if r.Cluster != nil {
+				last := int32(0)
+				for _, v := range r.Order {
+					if c := r.Cluster[v]; c != last && c != last+1 {
+						t.Fatalf("seed %d, %s: cluster %d follows %d in the order", seed, method, c, last)
+					} else {
+						last = c
+					}
+				}
+				if int(last) != r.Clusters-1 {
+					t.Fatalf("seed %d, %s: %d clusters, the last is %d", seed, method, r.Clusters, last)
+				}
+			}
+		}
+	}
+}
+
+func TestCommunitiesAreFound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	g, truth := planted(rng, 12, 700, 10, 0.8)
+	natural := mustCompute(t, g, Options{Method: Natural})
+	shuffled := mustCompute(t, g, Options{Method: Hash, Seed: 1})
+	ideal := Measure(g, shuffled.Rank, truth)
+	t.Logf("planted: intra %.2f; natural gap %.0f hit %.2f", ideal.Intra, natural.Quality.Gap, natural.Quality.Hit)
+	for method, least := range map[string]float64{METIS: 0.85, LPA: 0.95, LDG: 0.8, Fennel: 0.8} {
+		if method == METIS && linked() == nil {
+			continue
+		}
+		r := mustCompute(t, g, Options{Method: method, Seed: 3, Threads: 2, Partitioner: linked()})
+		t.Logf("%-7s %3d clusters, intra %.2f, gap %.0f, hit %.2f, %.2f s", method, r.Clusters, r.Quality.Intra, r.Quality.Gap, r.Quality.Hit, r.Seconds)
+		if r.Quality.Intra < least*ideal.Intra {
+			t.Errorf("%s: %.2f of the edges stay inside a cluster, want %.2f", method, r.Quality.Intra, least*ideal.Intra)
+		}
+		if r.Quality.Gap > 0.8*natural.Quality.Gap {
+			t.Errorf("%s: edges span %.0f rows, %.0f in the source's order", method, r.Quality.Gap, natural.Quality.Gap)
+		}
+	}
+}
+
+func TestAutoChoosesAndSaysWhy(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	g, _ := planted(rng, 10, 600, 8, 0.8)
+	fake := func(n int, rowPtr []int64, col []int32, parts int, seed uint64) ([]int32, error) {
+		part := make([]int32, n)
+		for v := range part {
+			part[v] = int32(v * parts / n)
+		}
+		return part, nil
+	}
+	for _, c := range []struct {
+		what   string
+		opt    Options
+		used   string
+		reason string
+	}{
+		{"no METIS", Options{}, LPA, "METIS is not linked"},
+		{"little memory", Options{Memory: 100 << 10}, Stream, "label propagation would take"},
+		{"little memory for METIS", Options{Memory: 2 << 20, Partitioner: fake}, LPA, "METIS would take 4 MiB, 2 are allowed"},
+		{"METIS cuts as the source is ordered", Options{Partitioner: fake}, Natural, "metis gains nothing"},
+	} {
+		c.opt.Method = Auto
+		r := mustCompute(t, g, c.opt)
+		if r.Used != c.used || !strings.Contains(r.Reason, c.reason) {
+			t.Errorf("%s: used %s because %q, want %s because %q", c.what, r.Used, r.Reason, c.used, c.reason)
+		}
+	}
+	if linked() != nil {
+		if r := mustCompute(t, g, Options{Method: Auto, Partitioner: linked()}); r.Used != METIS {
+			t.Errorf("METIS linked: used %s because %q", r.Used, r.Reason)
+		}
+	}
+}
+
+func TestABadPartitionerIsNotTrusted(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	g, _ := planted(rng, 4, 100, 4, 0.8)
+	for what, p := range map[string]Partitioner{
+		"short": func(n int, _ []int64, _ []int32, _ int, _ uint64) ([]int32, error) { return make([]int32, n-1), nil },
+		"range": func(n int, _ []int64, _ []int32, k int, _ uint64) ([]int32, error) {
+			return slices.Repeat([]int32{int32(k)}, n), nil
+		},
+		"error": func(int, []int64, []int32, int, uint64) ([]int32, error) { return nil, fmt.Errorf("out of luck") },
+		"unset ": func(n int, _ []int64, _ []int32, _ int, _ uint64) ([]int32, error) {
+			return slices.Repeat([]int32{-1}, n), nil
+		},
+	} {
+		if _, err := Compute(context.Background(), g, Options{Method: METIS, Partitioner: p}); err == nil || !strings.Contains(err.Error(), "order metis") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// The partitioner must get a symmetric graph without self-loops or repeats, in
+// both levels of the cut.
+func TestThePartitionerGetsACleanGraph(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	n := 120000
+	edges := map[[2]int32]bool{}
+	for v := range n {
+		edges[[2]int32{int32(v), int32(v)}] = true
+		for range 2 {
+			edges[[2]int32{int32(v), int32((v + 1 + rng.IntN(50)) % n)}] = true
+		}
+	}
+	calls := 0
+	check := func(n int, rowPtr []int64, col []int32, parts int, seed uint64) ([]int32, error) {
+		calls++
+		if parts < 2 || n < 2*parts {
+			t.Errorf("%d parts of %d vertices", parts, n)
+		}
+		has := map[[2]int32]bool{}
+		for v := range n {
+			for _, u := range col[rowPtr[v]:rowPtr[v+1]] {
+				if int(u) == v || has[[2]int32{int32(v), u}] {
+					t.Fatalf("call %d: loop or repeat %d -> %d", calls, v, u)
+				}
+				has[[2]int32{int32(v), u}] = true
+			}
+		}
+		for e := range has {
+			if !has[[2]int32{e[1], e[0]}] {
+				t.Fatalf("call %d: %d -> %d has no reverse", calls, e[0], e[1])
+			}
+		}
+		part := make([]int32, n)
+		for v := range part {
+			part[v] = int32(v * parts / n)
+		}
+		return part, nil
+	}
+	r := mustCompute(t, fromPairs(n, edges), Options{Method: METIS, Partitioner: check})
+	if want := clusterCount(n); r.Clusters < want*9/10 || r.Clusters > want*11/10 {
+		t.Errorf("%d clusters, want about %d", r.Clusters, want)
+	}
+	if calls < 2 {
+		t.Errorf("%d calls: %d clusters were to be cut in two levels", calls, r.Clusters)
+	}
+}
+
+func TestComputeStopsWhenCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	rng := rand.New(rand.NewPCG(1, 1))
+	g, _ := planted(rng, 4, 100, 4, 0.8)
+	for _, method := range []string{LPA, Stream} {
+		if _, err := Compute(ctx, g, Options{Method: method}); err != context.Canceled {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+}
+
+func TestInvertNamesTheFault(t *testing.T) {
+	for _, c := range []struct {
+		order []int32
+		want  string
+	}{{[]int32{0, 1}, "2 entries for 3"}, {[]int32{0, 1, 3}, "vertex 3 at row 2"}, {[]int32{0, 1, 1}, "vertex 1 at rows 1 and 2"}, {[]int32{-1, 1, 1}, "vertex -1"}} {
+		if _, err := invert(c.order, 3); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %q", c.order, err, c.want)
+		}
+	}
+}
