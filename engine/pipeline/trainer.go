@@ -51,7 +51,7 @@ type trainer struct {
 	flying    int // jobs with the workers or the backend
 	waiting   []job
 	remoteOn  int // tensor jobs with a backend that is not local
-	tries     map[task.ID]int
+	tries     map[try]int
 	stopping  bool
 	err       error
 	epochs    int // epochs whose update has been seen
@@ -66,6 +66,12 @@ type trainer struct {
 	// stop.
 	onEpoch func(engine.Update) error
 	onEval  func(engine.Evaluated, engine.Weights) (stop bool, err error)
+}
+
+// try counts the attempts at a task of a pass.
+type try struct {
+	p  *pass
+	id task.ID
 }
 
 // evalDue is an evaluation that waits or runs: the pinned weights after an epoch.
@@ -100,7 +106,7 @@ func (t *trainer) run(ctx context.Context) error {
 		room += len(t.eval.pass.intervals)
 	}
 	t.jobs, t.results = make(chan job, room), make(chan outcome, room)
-	t.tries = map[task.ID]int{}
+	t.tries = map[try]int{}
 	t.epochs, t.evaluated = t.cfg.First, t.cfg.First
 	t.lastEpoch = time.Now()
 	for i, s := range t.workers.streams {
@@ -231,9 +237,10 @@ func (t *trainer) handle(o outcome) {
 		t.complete(o)
 		return
 	}
-	t.tries[o.t.ID]++
-	n := t.tries[o.t.ID]
-	if t.stopping || t.backend.Local() || !o.t.Kind.Tensor() || n >= attempts {
+	key := try{o.p, o.t.ID}
+	t.tries[key]++
+	n := t.tries[key]
+	if t.stopping || !t.mayRetry(o.t, n) {
 		t.fail(o.err)
 		return
 	}
@@ -245,8 +252,16 @@ func (t *trainer) handle(o outcome) {
 	}
 }
 
+// mayRetry says whether a task that has failed n times is run again.
+func (t *trainer) mayRetry(x task.Task, n int) bool {
+	return !t.backend.Local() && x.Kind.Tensor() && n < attempts
+}
+
 // complete tells the scheduler and the listener of a finished task.
 func (t *trainer) complete(o outcome) {
+	if len(t.tries) > 0 {
+		delete(t.tries, try{o.p, o.t.ID})
+	}
 	step := &o.p.steps[o.t.Step]
 	e := engine.TaskDone{Task: o.t, Name: step.Name, Worker: o.worker, Start: o.start, Took: o.took}
 	if !o.p.train {
@@ -257,9 +272,6 @@ func (t *trainer) complete(o outcome) {
 			t.endEval()
 		}
 		return
-	}
-	if len(t.tries) > 0 {
-		delete(t.tries, o.t.ID)
 	}
 	e.Age = o.age
 	t.listener.Event(e)
