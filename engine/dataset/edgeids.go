@@ -102,11 +102,20 @@ func (e *edgeList) numberByIndex() error {
 	})
 }
 
-// numberedFrom is the names first, first+1, ... of n vertices.
+// numberedFrom is the names first, first+1, ... of n vertices, in one piece of memory.
 func numberedFrom(first, n int) []string {
+	var text []byte
+	end := make([]int, n)
+	for i := range end {
+		text = strconv.AppendInt(text, int64(first+i), 10)
+		end[i] = len(text)
+	}
+	all := string(text)
 	ids := make([]string, n)
-	for i := range ids {
-		ids[i] = strconv.Itoa(first + i)
+	start := 0
+	for i, e := range end {
+		ids[i] = all[start:e]
+		start = e
 	}
 	return ids
 }

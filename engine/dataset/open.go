@@ -58,6 +58,8 @@ func formats() []format {
 		{"planetoid", "a folder with ind.NAME.graph", detectPlanetoid, readPlanetoid},
 		{"gnnbench-npz", "a .npz file with adj_data or adj_matrix.data", detectGNNBench, readGNNBench},
 		{"heterophilous-npz", "a .npz file with edges and node_features", detectHeterophilous, readHeterophilous},
+		{"matrixmarket", "a .mtx file (.gz, .zst)", detectMatrixMarket, readMatrixMarket},
+		{"metis", "a .graph or .mgraph file (.gz, .zst)", detectMETIS, readMETIS},
 		{"edgelist", "a .csv, .tsv, .txt or .edges file (.gz, .zst), or a folder with edges.csv or the like", detectEdgeList, readEdgeList},
 	}
 }
