@@ -186,9 +186,9 @@ func oneArg(what string) cobra.PositionalArgs {
 		case 1:
 			return nil
 		case 0:
-			return usagef("%s: name %s; see %s --help", cmd.CommandPath(), what, cmd.CommandPath())
+			return usagef("%s: name %s; see %s --help", cmd.Name(), what, cmd.CommandPath())
 		}
-		return usagef("%s: name one %s, not %d (%q ...)", cmd.CommandPath(), what, len(args), args[:2])
+		return usagef("%s: %q is one word too many: name %s, and flags", cmd.Name(), args[1], what)
 	}
 }
 

@@ -73,10 +73,10 @@ func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown):
-		if word := unknown.GetSpecifiedShortnames(); len(word) > 1 {
-			return unknownFlag(cmd, word) // -epochs for --epochs
+		if word := unknown.GetSpecifiedShortnames(); word != "" {
+			return unknownFlag(cmd, "-", word) // perhaps -epochs for --epochs
 		}
-		return unknownFlag(cmd, unknown.GetSpecifiedName())
+		return unknownFlag(cmd, "--", unknown.GetSpecifiedName())
 	case errors.As(err, &missing):
 		name := missing.GetSpecifiedName()
 		return usagef("--%s needs a value: --%s=%s", name, name, strings.ToUpper(cmd.Flags().Lookup(name).Value.Type()))
@@ -89,12 +89,11 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usage(err)
 }
 
-func unknownFlag(cmd *cobra.Command, name string) error {
+func unknownFlag(cmd *cobra.Command, dashes, name string) error {
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-	dashes := "--"
-	if len(name) == 1 {
-		dashes = "-"
+	if slices.Contains(known, name) {
+		return usagef("unknown flag %s%s; write it with two dashes: --%s", dashes, name, name)
 	}
 	if off, ok := strings.CutPrefix(name, "no-"); ok && slices.Contains(known, off) {
 		return usagef("unknown flag --%s; write --%s=false", name, off)

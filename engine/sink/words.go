@@ -80,7 +80,9 @@ func (s Summary) reasonWords() string {
 func (s Summary) taskWords() string {
 	var parts []string
 	for _, k := range sortedKinds(s.TaskSeconds) {
-		parts = append(parts, k+" "+seconds(s.TaskSeconds[k]))
+		if s.TaskSeconds[k] > 0 {
+			parts = append(parts, k+" "+seconds(s.TaskSeconds[k]))
+		}
 	}
 	return strings.Join(parts, ", ")
 }

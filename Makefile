@@ -1,0 +1,65 @@
+# Targets of the project. ./build.sh finds toolchains and tags and calls make;
+# with TAGS set by hand, make works alone: make build TAGS=metis
+
+GO      ?= go
+TAGS    ?=
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -X main.version=$(VERSION)
+FUZZTIME ?= 10s
+
+# Packages whose Go code runs without cgo in production.
+PURE := ./engine/... ./kernels/... ./cmd/...
+# Packages that call C.
+NATIVE := ./csrc/... ./kernels/cpu/...
+# Packages with goroutines.
+CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... $(NATIVE)
+
+.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-all fuzz lint bench accuracy check clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/dorylus-engine
+	$(GO) build -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
+
+test: ## go vet and all tests
+	$(GO) vet -tags "$(TAGS)" ./...
+	$(GO) test -tags "$(TAGS)" ./...
+
+test-nocgo: ## vet and tests without any C
+	CGO_ENABLED=0 $(GO) vet ./...
+	CGO_ENABLED=0 $(GO) test -short $(PURE)
+
+test-race: ## tests of the concurrent packages under the race detector
+	$(GO) test -tags "$(TAGS)" -race -short $(CONCURRENT)
+
+test-asan: ## tests of the native packages under the address sanitizer
+	$(GO) test -tags "$(TAGS)" -asan -short $(NATIVE)
+
+test-arm64: ## vet for a processor that has no C kernels
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
+
+test-all: build test test-nocgo test-arm64 test-race test-asan ## everything that has to pass
+
+fuzz: ## run every fuzz test for FUZZTIME (10s)
+	@set -e; for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
+	  for name in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/p' $$f); do \
+	    echo "$$(dirname $$f) $$name"; \
+	    $(GO) test -tags "$(TAGS)" -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$(dirname $$f); \
+	  done; done
+
+lint: ## gofmt, go vet, staticcheck
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not formatted by gofmt:"; echo "$$out"; exit 1; fi
+	$(GO) vet -tags "$(TAGS)" ./...
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags "$(TAGS)" ./...
+
+bench: ## all benchmarks, once
+	$(GO) test -tags "$(TAGS)" -run '^$$' -bench . -benchtime 1x ./...
+
+accuracy: build ## ten seeds of the default GCN on Cora
+	bin/dorylus-engine --runs=10
+
+check: lint test-all fuzz ## all of the above but the benchmarks: before pushing
+
+clean: ## remove what was built
+	rm -rf bin
