@@ -78,3 +78,6 @@ func (c Config) Build() (*Program, error) {
 	}
 	return Models[c.Model](c), nil
 }
+
+// String is the model in few words: "gcn 2x16", layers by hidden width.
+func (c Config) String() string { return fmt.Sprintf("%s %dx%d", c.Model, c.Layers, c.Hidden) }
