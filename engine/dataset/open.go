@@ -70,7 +70,7 @@ func Formats() []string {
 	for _, f := range formats() {
 		names = append(names, f.name)
 	}
-	return names
+	return append(names, "synth")
 }
 
 // Open reads the data set src: "cora" (built in), "synth:..." (see Synth), a file
@@ -123,6 +123,9 @@ func open(ctx context.Context, src string, opt Options) (*Raw, error) {
 	if src == "cora" && opt.Format == "" && !exists(opt.FS, src) {
 		return Cora()
 	}
+	if opt.Format == "synth" || opt.Format == "" && isSynth(src) {
+		return Synth(ctx, src)
+	}
 	in, err := newInput(src, opt)
 	if err != nil {
 		return nil, err
@@ -144,6 +147,7 @@ func lookedFor() string {
 		}
 		fmt.Fprintf(&b, "  %-18s %s", f.name, f.looks)
 	}
+	fmt.Fprintf(&b, "\n  %-18s %s\n  %-18s %s", "synth", "a name that starts with synth:", "cora", "the built-in data set")
 	return b.String()
 }
 
