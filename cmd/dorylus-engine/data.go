@@ -35,8 +35,12 @@ func (a *app) loadData(ctx context.Context, c *engine.Config, quiet bool) (*stor
 	if err := dataset.Fatal(dataset.Check(raw)); err != nil {
 		return nil, fmt.Errorf("%s would be trained wrongly: %w", c.Data, firstProblem(err, c.Data))
 	}
+	seed := uint64(0) // the vertex order, and with it the last bits, is the same for all training seeds
+	if c.Split != "" {
+		seed = c.Seed
+	}
 	st, err := prepare.Build(ctx, raw, prepare.Options{
-		Features: featureChoice(c.Features, raw.Format), Split: c.Split, Seed: c.Seed, Order: c.Order,
+		Features: featureChoice(c.Features, raw.Format), Split: c.Split, Seed: seed, Order: c.Order,
 		Threads: c.Threads, Partitioner: partitioner, Consume: true,
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,17 +25,23 @@ var synonyms = map[string]string{
 
 // nearest is the known name that word was probably meant to be, or "".
 func nearest(word string, known []string) string {
-	if to := synonyms[word]; slices.Contains(known, to) {
-		return to
-	}
+	word = strings.ToLower(strings.ReplaceAll(word, "_", "-"))
 	best, least := "", 1+max(1, len(word)/3)
-	for _, k := range known {
-		d := distance(word, k)
-		if len(word) > 2 && strings.HasPrefix(k, word) {
+	consider := func(name, means string) {
+		d := distance(word, name)
+		if len(word) > 2 && strings.HasPrefix(name, word) {
 			d = min(d, 1)
 		}
 		if d < least {
-			best, least = k, d
+			best, least = means, d
+		}
+	}
+	for _, k := range known {
+		consider(k, k)
+	}
+	for _, name := range slices.Sorted(maps.Keys(synonyms)) {
+		if means := synonyms[name]; slices.Contains(known, means) {
+			consider(name, means)
 		}
 	}
 	return best
@@ -84,12 +91,26 @@ func flagError(cmd *cobra.Command, err error) error {
 		if inner := invalid.Unwrap(); inner != nil && strings.HasPrefix(inner.Error(), "--") {
 			return usage(inner)
 		}
-		return usagef("--%s=%s: give a %s", invalid.GetFlag().Name, invalid.GetValue(), invalid.GetFlag().Value.Type())
+		return usagef("--%s=%s: give %s", invalid.GetFlag().Name, invalid.GetValue(), kindOf(invalid.GetFlag()))
 	}
 	return usage(err)
 }
 
+// kindOf says what values a plain flag takes.
+func kindOf(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int":
+		return "a whole number"
+	case "uint64":
+		return "a whole number from 0 on"
+	case "bool":
+		return "true or false"
+	}
+	return "a " + f.Value.Type()
+}
+
 func unknownFlag(cmd *cobra.Command, dashes, name string) error {
+	name, _, _ = strings.Cut(name, "=")
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 	if slices.Contains(known, name) {
