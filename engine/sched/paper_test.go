@@ -261,7 +261,7 @@ func TestSection5WeightsMayLackSEpochs(t *testing.T) {
 // never uses a row or a weight of another epoch, whatever the timing (the world
 // checks it at each task).
 func TestSection5SyncReadsNothingOld(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range uint64(15) {
 		c := twoLayers(4, 3)
 		c.Sync = true
 		w := newWorld(rand.New(rand.NewPCG(seed, 2)), c, 1+int(seed%3))
@@ -281,7 +281,7 @@ func TestSection5SyncReadsNothingOld(t *testing.T) {
 func TestSection5ALargerBoundIsUsed(t *testing.T) {
 	for bound := range 3 {
 		ages := map[int]int{}
-		for seed := range uint64(100) {
+		for seed := range uint64(15) {
 			c := twoLayers(4, 6)
 			c.Staleness = bound
 			w := newWorld(rand.New(rand.NewPCG(seed, 3)), c, 2)
