@@ -145,7 +145,7 @@ func TestAutoChoosesAndSaysWhy(t *testing.T) {
 	}{
 		{"no METIS", Options{}, LPA, "METIS is not linked"},
 		{"little memory", Options{Memory: 100 << 10}, Stream, "label propagation would take"},
-		{"little memory for METIS", Options{Memory: 2 << 20, Partitioner: fake}, LPA, "METIS would take 4 MiB, 2 are allowed"},
+		{"little memory for METIS", Options{Memory: 2 << 20, Partitioner: fake}, LPA, "METIS would take 6 MiB, 2 are allowed"},
 		{"METIS cuts as the source is ordered", Options{Partitioner: fake}, Natural, "metis gains nothing"},
 	} {
 		c.opt.Method = Auto

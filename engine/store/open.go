@@ -22,7 +22,9 @@ type OpenOptions struct {
 	// Verify compares the checksum of every file, and symmetry, which reads all
 	// of the store. Sizes, shapes, offsets and vertex numbers are always checked.
 	Verify bool
-	// Read reads the files into memory instead of mapping them.
+	// Read reads the files into memory instead of mapping them: on huge pages
+	// where the system has them, so that gathers miss fewer translations, at the
+	// price of reading everything before the first epoch.
 	Read bool
 }
 
@@ -260,7 +262,12 @@ func (r *reader) contents(name string, size int) ([]byte, error) {
 			return data, nil
 		}
 	}
-	data := alignedBytes(info.Size())
+	data, err := allocate(info.Size())
+	if err == nil {
+		r.maps = append(r.maps, data)
+	} else {
+		data = alignedBytes(info.Size())
+	}
 	if _, err := io.ReadFull(f, data); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 // Where there is no mmap, files are read into memory.
 func mapFile(*os.File, int64) ([]byte, error) { return nil, errors.ErrUnsupported }
 
+func allocate(int64) ([]byte, error) { return nil, errors.ErrUnsupported }
+
 func unmapFile([]byte) error { return nil }
 
 // Where folders cannot be locked, none counts as abandoned: a killed writer's

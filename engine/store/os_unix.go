@@ -16,6 +16,18 @@ func mapFile(f *os.File, size int64) ([]byte, error) {
 	return unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
 }
 
+// allocate is size bytes outside the Go heap, for unmapFile to free.
+func allocate(size int64) ([]byte, error) {
+	if size == 0 {
+		return nil, unix.EINVAL
+	}
+	data, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err == nil {
+		adviseHuge(data)
+	}
+	return data, err
+}
+
 func unmapFile(data []byte) error { return unix.Munmap(data) }
 
 // lock marks dir as in use until unlock is called or the process ends. Systems

@@ -202,9 +202,10 @@ func TestDamageIsNamed(t *testing.T) {
 	set := func(at int, v byte) func([]byte) []byte {
 		return func(b []byte) []byte { b[128+at] = v; return b }
 	}
+	whole := mustWrite(t, toy())
 	for _, c := range []struct {
 		what   string
-		break_ func(dir string)
+		damage func(dir string)
 		verify bool
 		want   []string
 	}{
@@ -238,8 +239,11 @@ func TestDamageIsNamed(t *testing.T) {
 		{"kind", func(d string) { editMeta(t, d, func(m map[string]any) { m["feature_kind"] = "audio" }) }, false, []string{`"audio"`}},
 		{"false symmetry", func(d string) { editMeta(t, d, func(m map[string]any) { m["symmetric"] = true }) }, true, []string{inColFile, "not symmetric"}},
 	} {
-		dir := mustWrite(t, toy())
-		c.break_(dir)
+		dir := filepath.Join(t.TempDir(), "store")
+		if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+			t.Fatal(err)
+		}
+		c.damage(dir)
 		for _, read := range []bool{false, true} {
 			s, err := Open(dir, OpenOptions{Verify: c.verify, Read: read})
 			if err == nil {
@@ -338,7 +342,7 @@ func TestAFailedWriteLeavesNothing(t *testing.T) {
 		files = append(files, a.name)
 	}
 	for _, name := range files {
-		for _, left := range []int{0, 20, 130} {
+		for _, left := range []int{0, 130} {
 			dir := filepath.Join(t.TempDir(), "store")
 			err := Write(context.Background(), dir, toy(), WriteOptions{wrap: func(n string, w io.Writer) io.Writer {
 				if n == name {
