@@ -2,8 +2,8 @@ package main
 
 import (
 	"dorylus/kernels"
-	"dorylus/kernels/ref"
+	"dorylus/kernels/devices"
 )
 
 // openDevice opens the kernels of that name.
-func openDevice(name string) (kernels.Device, error) { return ref.Open() }
+func openDevice(name string) (kernels.Device, error) { return devices.Open(name) }
