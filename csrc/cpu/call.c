@@ -1,0 +1,126 @@
+//go:build cgo && amd64
+
+#include "call.h"
+
+void dk_call_spmm(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *w, const int32_t *tile,
+                  int64_t tile_ld, int64_t tiles, int64_t group, int64_t panel, const float *rs, const float *cs,
+                  int64_t self_on, const int32_t *self_col, const float *self_w, const float *x, int64_t ldx, float *y,
+                  int64_t ldy, int64_t f, int64_t lo, int64_t hi, int ep_on, const float *bias, const int32_t *ids,
+                  uint64_t key, uint32_t threshold, int drop, float keep_scale, int act)
+{
+	const dk_epilogue ep = {bias, ids, key, threshold, drop, keep_scale, act};
+	const dk_gather g = {row_ptr, col, w,    tile, tile_ld, tiles, group, panel, rs, cs, self_on, self_col,
+	                     self_w,  x,   ldx,  y,    ldy,     f,     lo,    hi,    ep_on ? &ep : 0};
+	t->spmm(&g);
+}
+
+void dk_call_spmmt(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *w, const float *x,
+                   int64_t ldx, float *y, int64_t ldy, int64_t n_dst, int64_t f, int64_t lo, int64_t hi)
+{
+	t->spmmt(row_ptr, col, w, x, ldx, y, ldy, n_dst, f, lo, hi);
+}
+
+void dk_call_sddmm(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *x, int64_t ldx,
+                   const float *y, int64_t ldy, float *out, int64_t f, int64_t lo, int64_t hi)
+{
+	t->sddmm(row_ptr, col, x, ldx, y, ldy, out, f, lo, hi);
+}
+
+void dk_call_edge_dropout(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *w, float *out,
+                          const int32_t *ids, uint64_t key, uint32_t threshold, int drop, float keep_scale, int64_t lo,
+                          int64_t hi)
+{
+	const dk_epilogue d = {0, ids, key, threshold, drop, keep_scale, DK_IDENTITY};
+	t->edge_dropout(row_ptr, col, w, out, &d, lo, hi);
+}
+
+void dk_call_forward(const dk_table *t, const float *bias, const int32_t *ids, uint64_t key, uint32_t threshold,
+                     int drop, float keep_scale, int act, const float *x, int64_t ldx, float *y, int64_t ldy, int64_t f,
+                     int64_t lo, int64_t hi)
+{
+	const dk_epilogue ep = {bias, ids, key, threshold, drop, keep_scale, act};
+	t->forward(&ep, x, ldx, y, ldy, 0, f, lo, hi);
+}
+
+void dk_call_backward(const dk_table *t, const int32_t *ids, uint64_t key, uint32_t threshold, int drop,
+                      float keep_scale, int act, const float *dy, int64_t lddy, const float *y, int64_t ldy, float *dx,
+                      int64_t lddx, int64_t f, int64_t lo, int64_t hi)
+{
+	const dk_epilogue ep = {0, ids, key, threshold, drop, keep_scale, act};
+	t->backward(&ep, dy, lddy, y, ldy, dx, lddx, f, lo, hi);
+}
+
+void dk_call_colsum(const dk_table *t, const float *x, int64_t ldx, float *out, int64_t f, int64_t lo, int64_t hi)
+{
+	t->colsum(x, ldx, out, f, lo, hi);
+}
+
+double dk_call_xent(const dk_table *t, const float *logits, int64_t ldl, float *grad, int64_t ldg,
+                    const int32_t *labels, const float *class_w, float scale, int64_t f, int64_t lo, int64_t hi)
+{
+	return t->xent(logits, ldl, grad, ldg, labels, class_w, scale, f, lo, hi);
+}
+
+void dk_call_add(const dk_table *t, const float *a, int64_t lda, const float *b, int64_t ldb, float *y, int64_t ldy,
+                 int64_t rows, int64_t f)
+{
+	t->add(a, lda, b, ldb, y, ldy, rows, f);
+}
+
+void dk_call_adam(const dk_table *t, float *p, int64_t ldp, const float *g, int64_t ldg, float *m, int64_t ldm,
+                  float *v, int64_t ldv, int64_t rows, int64_t f, float lr_step, float inv_sqrt_bc2, float beta1,
+                  float beta2, float one_beta1, float one_beta2, float eps, float l2, float decay, int decoupled)
+{
+	const dk_adam h = {lr_step, inv_sqrt_bc2, beta1, beta2, one_beta1, one_beta2, eps, l2, decay, decoupled};
+	t->adam(p, ldp, g, ldg, m, ldm, v, ldv, rows, f, &h);
+}
+
+void dk_call_sgd(const dk_table *t, float *p, int64_t ldp, const float *g, int64_t ldg, float *m, int64_t ldm,
+                 int64_t rows, int64_t f, float lr, float momentum, float l2, int first)
+{
+	const dk_sgd h = {lr, momentum, l2, first};
+	t->sgd(p, ldp, g, ldg, m, ldm, rows, f, &h);
+}
+
+void dk_call_gather_rows(const dk_table *t, const float *x, int64_t ldx, const int32_t *ids, int64_t n, float *y,
+                         int64_t ldy, int64_t f)
+{
+	t->gather_rows(x, ldx, ids, n, y, ldy, f);
+}
+
+void dk_call_scatter_rows(const dk_table *t, const float *x, int64_t ldx, const int32_t *ids, int64_t n, float *y,
+                          int64_t ldy, int64_t f)
+{
+	t->scatter_rows(x, ldx, ids, n, y, ldy, f);
+}
+
+void dk_call_to_bf16(const dk_table *t, const float *x, int64_t ldx, uint16_t *y, int64_t rows, int64_t f)
+{
+	t->to_bf16(x, ldx, y, rows, f);
+}
+
+void dk_call_from_bf16(const dk_table *t, const uint16_t *x, float *y, int64_t ldy, int64_t rows, int64_t f)
+{
+	t->from_bf16(x, y, ldy, rows, f);
+}
+
+void dk_call_gemm(const dk_table *t, int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
+                  const float *b, int64_t ldb, float *c, int64_t ldc)
+{
+	t->gemm(ta, tb, m, n, k, a, lda, b, ldb, c, ldc);
+}
+
+void dk_call_probe_gather(const dk_table *t, const float *x, int64_t ldx, const int32_t *ids, int64_t n, int64_t f,
+                          int64_t ahead, float *out)
+{
+	t->probe_gather(x, ldx, ids, n, f, ahead, out);
+}
+
+void dk_call_probe_copy(const dk_table *t, const float *x, float *y, int64_t n) { t->probe_copy(x, y, n); }
+
+float dk_call_probe_fma(const dk_table *t, int64_t rounds) { return t->probe_fma(rounds); }
+
+void dk_call_nothing(const dk_table *t, const float *x, float *y, int64_t n)
+{
+	(void)t, (void)x, (void)y, (void)n;
+}

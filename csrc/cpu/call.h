@@ -1,0 +1,51 @@
+/* The doors of the package: a table and flat arguments, so that Go hands over no
+ * struct with pointers. Each packs its arguments and calls the table. */
+#ifndef DK_CALL_H
+#define DK_CALL_H
+
+#include "dk.h"
+
+void dk_call_spmm(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *w, const int32_t *tile,
+                  int64_t tile_ld, int64_t tiles, int64_t group, int64_t panel, const float *rs, const float *cs,
+                  int64_t self_on, const int32_t *self_col, const float *self_w, const float *x, int64_t ldx, float *y,
+                  int64_t ldy, int64_t f, int64_t lo, int64_t hi, int ep_on, const float *bias, const int32_t *ids,
+                  uint64_t key, uint32_t threshold, int drop, float keep_scale, int act);
+void dk_call_spmmt(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *w, const float *x,
+                   int64_t ldx, float *y, int64_t ldy, int64_t n_dst, int64_t f, int64_t lo, int64_t hi);
+void dk_call_sddmm(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *x, int64_t ldx,
+                   const float *y, int64_t ldy, float *out, int64_t f, int64_t lo, int64_t hi);
+void dk_call_edge_dropout(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *w, float *out,
+                          const int32_t *ids, uint64_t key, uint32_t threshold, int drop, float keep_scale, int64_t lo,
+                          int64_t hi);
+void dk_call_forward(const dk_table *t, const float *bias, const int32_t *ids, uint64_t key, uint32_t threshold,
+                     int drop, float keep_scale, int act, const float *x, int64_t ldx, float *y, int64_t ldy, int64_t f,
+                     int64_t lo, int64_t hi);
+void dk_call_backward(const dk_table *t, const int32_t *ids, uint64_t key, uint32_t threshold, int drop,
+                      float keep_scale, int act, const float *dy, int64_t lddy, const float *y, int64_t ldy, float *dx,
+                      int64_t lddx, int64_t f, int64_t lo, int64_t hi);
+void dk_call_colsum(const dk_table *t, const float *x, int64_t ldx, float *out, int64_t f, int64_t lo, int64_t hi);
+double dk_call_xent(const dk_table *t, const float *logits, int64_t ldl, float *grad, int64_t ldg,
+                    const int32_t *labels, const float *class_w, float scale, int64_t f, int64_t lo, int64_t hi);
+void dk_call_add(const dk_table *t, const float *a, int64_t lda, const float *b, int64_t ldb, float *y, int64_t ldy,
+                 int64_t rows, int64_t f);
+void dk_call_adam(const dk_table *t, float *p, int64_t ldp, const float *g, int64_t ldg, float *m, int64_t ldm,
+                  float *v, int64_t ldv, int64_t rows, int64_t f, float lr_step, float inv_sqrt_bc2, float beta1,
+                  float beta2, float one_beta1, float one_beta2, float eps, float l2, float decay, int decoupled);
+void dk_call_sgd(const dk_table *t, float *p, int64_t ldp, const float *g, int64_t ldg, float *m, int64_t ldm,
+                 int64_t rows, int64_t f, float lr, float momentum, float l2, int first);
+void dk_call_gather_rows(const dk_table *t, const float *x, int64_t ldx, const int32_t *ids, int64_t n, float *y,
+                         int64_t ldy, int64_t f);
+void dk_call_scatter_rows(const dk_table *t, const float *x, int64_t ldx, const int32_t *ids, int64_t n, float *y,
+                          int64_t ldy, int64_t f);
+void dk_call_to_bf16(const dk_table *t, const float *x, int64_t ldx, uint16_t *y, int64_t rows, int64_t f);
+void dk_call_from_bf16(const dk_table *t, const uint16_t *x, float *y, int64_t ldy, int64_t rows, int64_t f);
+void dk_call_gemm(const dk_table *t, int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
+                  const float *b, int64_t ldb, float *c, int64_t ldc);
+void dk_call_probe_gather(const dk_table *t, const float *x, int64_t ldx, const int32_t *ids, int64_t n, int64_t f,
+                          int64_t ahead, float *out);
+void dk_call_probe_copy(const dk_table *t, const float *x, float *y, int64_t n);
+float dk_call_probe_fma(const dk_table *t, int64_t rounds);
+/* Returns at once: what a crossing costs. */
+void dk_call_nothing(const dk_table *t, const float *x, float *y, int64_t n);
+
+#endif
