@@ -63,7 +63,11 @@ func propagate(ctx context.Context, g Graph, opt Options, r *Result) error {
 		}
 	}
 	near := neighbours{sides: g.sides(), seed: opt.Seed, limit: 16}
-	r.Cluster, r.Clusters = numberByVisit(near, label)
+	cluster, clusters := numberByVisit(near, label)
+	var err error
+	if r.Cluster, r.Clusters, err = merge(ctx, near, cluster, clusters); err != nil {
+		return err
+	}
 	r.Order = byCluster(g, r.Cluster, r.Clusters)
 	return nil
 }
@@ -114,19 +118,7 @@ func majority(t *tally, label, list []int32, own int32, seed uint64) int32 {
 // near numbers.
 func numberByVisit(near neighbours, label []int32) (cluster []int32, clusters int) {
 	n := len(label)
-	members := make([]int32, n) // vertices by label
-	start := make([]int32, n+1)
-	for _, l := range label {
-		start[l+1]++
-	}
-	for l := range n {
-		start[l+1] += start[l]
-	}
-	at := slices.Clone(start[:n])
-	for v, l := range label {
-		members[at[l]] = int32(v)
-		at[l]++
-	}
+	members, start := groups(label, n)
 	number := make([]int32, n)
 	for l := range number {
 		number[l] = -1

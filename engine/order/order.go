@@ -179,22 +179,9 @@ func invert(order []int32, n int) ([]int32, error) {
 // byCluster orders the vertices by cluster, then by falling degree, then as they
 // were. Hubs first within a cluster: their rows are read by most of the others.
 func byCluster(g Graph, cluster []int32, clusters int) []int32 {
-	order := make([]int32, len(cluster))
-	start := make([]int64, clusters+1)
-	for _, c := range cluster {
-		start[c+1]++
-	}
+	order, start := groups(cluster, clusters)
 	for c := range clusters {
-		start[c+1] += start[c]
-	}
-	at := slices.Clone(start)
-	for v, c := range cluster {
-		order[at[c]] = int32(v)
-		at[c]++
-	}
-	for c := range clusters {
-		members := order[start[c]:start[c+1]]
-		slices.SortFunc(members, byFallingDegree(g))
+		slices.SortFunc(order[start[c]:start[c+1]], byFallingDegree(g))
 	}
 	return order
 }
