@@ -143,19 +143,14 @@ func (s *State) checkpoint(id ckpt.Identity) (*ckpt.Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &ckpt.Checkpoint{
-		Epoch: s.Params.Version, Identity: id, Optim: set.Optim, OptimStep: s.Params.Optim.Step,
-		Weights: exports(prog.Params, s.Params.Weights, ""),
-	}
-	for k, slot := range set.Optim.Slots() {
-		c.Moments = append(c.Moments, exports(prog.Params, s.Params.Optim.Slots[k], "."+slot)...)
-	}
+	c := &ckpt.Checkpoint{Identity: id}
+	s.Params.Save(c, prog.Params, set.Optim)
 	b := s.Best
 	if b.Epoch < 0 {
 		return c, nil
 	}
 	c.Best = &ckpt.Best{Epoch: b.Epoch, Train: number(b.Train), Val: number(b.Val), Test: number(b.Test)}
-	c.BestWeights = exports(prog.Params, matrices(prog.Params, b.Weights), "")
+	c.BestWeights = params.Export(prog.Params, b.Weights)
 	raw, err := json.Marshal(progress{
 		ValLoss: number(b.ValLoss), HasLoss: !math.IsNaN(b.ValLoss), SinceBest: b.SinceBest, Done: b.Done,
 		HasVal: !math.IsNaN(b.Val), HasTest: !math.IsNaN(b.Test),
@@ -183,16 +178,8 @@ func Restore(c *ckpt.Checkpoint) (*State, error) {
 		return nil, fmt.Errorf("build the checkpoint's model: %w", err)
 	}
 	s := &State{Model: set.Model, Seed: c.Seed, Best: Best{Epoch: -1}}
-	s.Params = &params.State{Version: c.Epoch, Optim: &optim.State{Step: c.OptimStep}}
-	if s.Params.Weights, err = imports(prog.Params, c.Weights, ""); err != nil {
+	if s.Params, err = params.FromCheckpoint(c, prog.Params, set.Optim); err != nil {
 		return nil, err
-	}
-	for _, slot := range set.Optim.Slots() {
-		mats, err := imports(prog.Params, c.Moments, "."+slot)
-		if err != nil {
-			return nil, err
-		}
-		s.Params.Optim.Slots = append(s.Params.Optim.Slots, mats)
 	}
 	if c.Best == nil {
 		return s, nil
@@ -201,13 +188,13 @@ func Restore(c *ckpt.Checkpoint) (*State, error) {
 	if err := json.Unmarshal(c.Extra["progress"], &p); err != nil {
 		return nil, fmt.Errorf("read the checkpoint's counters: %w", err)
 	}
-	best, err := imports(prog.Params, c.BestWeights, "")
+	best, err := params.Import(prog.Params, c.BestWeights)
 	if err != nil {
 		return nil, err
 	}
 	s.Best = Best{
 		Epoch: c.Best.Epoch, Train: c.Best.Train, Val: c.Best.Val, Test: c.Best.Test, ValLoss: p.ValLoss,
-		SinceBest: p.SinceBest, Done: p.Done, Weights: values(best),
+		SinceBest: p.SinceBest, Done: p.Done, Weights: best,
 	}
 	for _, x := range []struct {
 		has bool
@@ -222,64 +209,9 @@ func Restore(c *ckpt.Checkpoint) (*State, error) {
 
 // BestWeights are the weights to predict with: those of the best evaluation, or
 // the newest where none was made or final is asked for.
-func (s *State) BestWeights(final bool) ([]*kernels.Mat, error) {
+func (s *State) BestWeights(final bool) []*kernels.Mat {
 	if final || s.Best.Weights == nil {
-		return s.Params.Weights, nil
+		return s.Params.Weights
 	}
-	prog, err := s.Model.Build()
-	if err != nil {
-		return nil, err
-	}
-	return matrices(prog.Params, s.Best.Weights), nil
-}
-
-// exports are matrices with PyTorch's names and orientation.
-func exports(specs []model.ParamSpec, mats []*kernels.Mat, suffix string) []ckpt.Named {
-	out := make([]ckpt.Named, len(specs))
-	for i, s := range specs {
-		x := ckpt.Named{Name: s.Name + suffix, Shape: []int{s.Rows, s.Cols}, Data: make([]float32, 0, s.Rows*s.Cols)}
-		switch {
-		case s.Transposed:
-			x.Shape = []int{s.Cols, s.Rows}
-			for c := range s.Cols {
-				for r := range s.Rows {
-					x.Data = append(x.Data, mats[i].Row(r)[c])
-				}
-			}
-		default:
-			if s.Bias {
-				x.Shape = []int{s.Cols}
-			}
-			for r := range s.Rows {
-				x.Data = append(x.Data, mats[i].Row(r)...)
-			}
-		}
-		out[i] = x
-	}
-	return out
-}
-
-// imports is the reverse of exports.
-func imports(specs []model.ParamSpec, list []ckpt.Named, suffix string) ([]*kernels.Mat, error) {
-	byName := map[string]ckpt.Named{}
-	for _, x := range list {
-		byName[x.Name] = x
-	}
-	out := make([]*kernels.Mat, len(specs))
-	for i, s := range specs {
-		x, ok := byName[s.Name+suffix]
-		if !ok || len(x.Data) != s.Rows*s.Cols {
-			return nil, fmt.Errorf("checkpoint: tensor %s has %d values, the model needs %d: it is of another model", s.Name+suffix, len(x.Data), s.Rows*s.Cols)
-		}
-		m := kernels.FromSlice(s.Rows, s.Cols, make([]float32, s.Rows*s.Cols))
-		for k, v := range x.Data {
-			if s.Transposed {
-				m.Host[k%s.Rows*s.Cols+k/s.Rows] = v
-			} else {
-				m.Host[k] = v
-			}
-		}
-		out[i] = m
-	}
-	return out, nil
+	return s.Best.Weights
 }

@@ -53,7 +53,7 @@ type Best struct {
 	Epoch           int // 0-based; -1: none yet
 	Val, Test       float64
 	Train, ValLoss  float64
-	Weights         [][]float32 // by parameter, rows x cols without padding; nil: none yet
+	Weights         []*kernels.Mat // by parameter, in host memory; nil: none yet
 	SinceBest, Done int         // evaluations since the best one, and in all
 }
 
@@ -222,11 +222,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if res.Reason == "interrupted" {
 		return res, nil
 	}
-	mats := state.Params.Weights
-	if s.best.Weights != nil {
-		mats = matrices(s.specs, s.best.Weights)
-	}
-	logits, err := s.tr.eval.predict(ctx, s.tr, mats, s.opt.Store.Order)
+	logits, err := s.tr.eval.predict(ctx, s.tr, state.BestWeights(false), s.opt.Store.Order)
 	if err != nil {
 		return nil, fmt.Errorf("predict with the best weights: %w", err)
 	}
@@ -249,10 +245,11 @@ func (s *session) onEval(e engine.Evaluated, w engine.Weights) (bool, error) {
 	b := &s.best
 	b.Done++
 	if b.Epoch < 0 || e.Val > b.Val || math.IsNaN(e.Val) {
-		*b = Best{
-			Epoch: e.Epoch, Val: e.Val, Test: e.Test, Train: e.Train, ValLoss: e.ValLoss,
-			Weights: values(w.Mats), Done: b.Done,
+		mats, err := s.server.Copy(w)
+		if err != nil {
+			return false, err
 		}
+		*b = Best{Epoch: e.Epoch, Val: e.Val, Test: e.Test, Train: e.Train, ValLoss: e.ValLoss, Weights: mats, Done: b.Done}
 		e.Best = true
 	} else {
 		b.SinceBest++
@@ -362,24 +359,4 @@ func PredictionsSHA256(logits *kernels.Mat) string {
 		h.Write(binary.LittleEndian.AppendUint32(nil, uint32(metric.Argmax(logits.Row(v)))))
 	}
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-// values copies matrices out, rows without padding.
-func values(mats []*kernels.Mat) [][]float32 {
-	out := make([][]float32, len(mats))
-	for i, m := range mats {
-		out[i] = make([]float32, 0, m.Rows*m.Cols)
-		for r := range m.Rows {
-			out[i] = append(out[i], m.Row(r)...)
-		}
-	}
-	return out
-}
-
-func matrices(specs []model.ParamSpec, data [][]float32) []*kernels.Mat {
-	mats := make([]*kernels.Mat, len(specs))
-	for i, s := range specs {
-		mats[i] = kernels.FromSlice(s.Rows, s.Cols, data[i])
-	}
-	return mats
 }
