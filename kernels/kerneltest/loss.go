@@ -54,23 +54,28 @@ func (p entropy) try(l *lab, lay layout) {
 	// softmax is the row's softmax of c, its weight and the relative error of an
 	// exponential and of their sum: the argument z - max carries up to one
 	// rounding, which exp turns into |z - max| u.
-	softmax := func(r, c int) (sm, f, logTotal, rel float64) {
-		top, total, spread := math.Inf(-1), 0.0, 0.0
+	type rowSum struct{ top, total, spread float64 }
+	sums := make([]rowSum, p.rows)
+	for r := range sums {
+		w := rowSum{top: math.Inf(-1)}
 		for k := range p.classes {
-			top = math.Max(top, z.val(r, k))
+			w.top = math.Max(w.top, z.val(r, k))
 		}
 		for k := range p.classes {
-			d := z.val(r, k) - top
-			total += math.Exp(d)
-			spread += math.Exp(d) * math.Abs(d)
+			d := z.val(r, k) - w.top
+			w.total += math.Exp(d)
+			w.spread += math.Exp(d) * math.Abs(d)
 		}
+		sums[r] = w
+	}
+	softmax := func(r, c int) (sm, f, minusLog, rel float64) {
 		f = float64(p.scale)
 		if w != nil {
 			f *= w.val(0, int(labels[r]))
 		}
-		d := z.val(r, c) - top
-		rel = u * (float64(p.classes) + 16 + math.Abs(d) + spread/total)
-		return math.Exp(d) / total, f, math.Log(total) - d, rel
+		d := z.val(r, c) - sums[r].top
+		rel = u * (float64(p.classes) + 16 + math.Abs(d) + sums[r].spread/sums[r].total)
+		return math.Exp(d) / sums[r].total, f, math.Log(sums[r].total) - d, rel
 	}
 	var want value
 	for r := p.span.Lo; r < p.span.Hi; r++ {
