@@ -54,7 +54,7 @@ type Best struct {
 	Val, Test       float64
 	Train, ValLoss  float64
 	Weights         []*kernels.Mat // by parameter, in host memory; nil: none yet
-	SinceBest, Done int         // evaluations since the best one, and in all
+	SinceBest, Done int            // evaluations since the best one, and in all
 }
 
 // Result is what a run has made.
