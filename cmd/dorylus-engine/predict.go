@@ -78,7 +78,7 @@ func (a *app) predict(ctx context.Context, f *predictFlags) error {
 		return stoppedEarly(ctx, err)
 	}
 	defer st.Close()
-	logits, err := runPrediction(ctx, r.Config, st, f.run, f.weights)
+	logits, err := runPrediction(ctx, r.Config, st, f.run, f.weights == "final")
 	if err != nil {
 		return stoppedEarly(ctx, err)
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"runtime"
 
 	"dorylus/csrc/metis"
 	"dorylus/engine"
@@ -12,10 +14,9 @@ import (
 	"dorylus/engine/order"
 	"dorylus/engine/pipeline"
 	"dorylus/engine/store"
+	"dorylus/kernels"
+	"dorylus/kernels/devices"
 )
-
-// checkpointDir is the folder of checkpoints in a RUN.
-const checkpointDir = "ckpt"
 
 // partitioner is METIS, nil where it is not linked.
 var partitioner = func() order.Partitioner {
@@ -24,6 +25,9 @@ var partitioner = func() order.Partitioner {
 	}
 	return metis.Partition
 }()
+
+// checkpoints is the folder of a RUN that holds them.
+const checkpoints = "ckpt"
 
 // runTraining is run number run of c, which is complete and valid, on st. Its
 // seed, split and folder are those of c. All that happens goes to l. A ctx that
@@ -34,53 +38,67 @@ func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int,
 	if err != nil {
 		return nil, err
 	}
-	dev, err := openDevice(c.Device)
+	id, err := pipeline.Identify(&c, st, split, c.Seed)
 	if err != nil {
-		return nil, fmt.Errorf("--device=%s: %w", c.Device, err)
-	}
-	defer func() { err = errors.Join(err, dev.Close()) }()
-	opt := pipeline.Options{
-		Config: c, Seed: c.Seed, Store: st, Split: split, Device: dev, Listener: l, Version: versionText(),
-	}
-	if err := keepCheckpoints(&opt); err != nil {
 		return nil, err
 	}
+	opt := pipeline.Options{Config: c, Seed: c.Seed, Store: st, Split: split, Listener: l, Version: versionText()}
+	if c.OutDir != "" {
+		opt.Save = pipeline.SaveTo(filepath.Join(c.OutDir, checkpoints), id, l)
+	}
+	if c.Resume != "" {
+		point, err := lastCheckpoint(c.Resume)
+		if err == nil {
+			err = point.Matches(id)
+		}
+		if err == nil {
+			opt.From, err = pipeline.Restore(point)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("resume %s: %w", c.Resume, err)
+		}
+	}
+	if opt.Device, err = devices.Open(c.Device); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, opt.Device.Close()) }()
 	return pipeline.Train(ctx, opt)
 }
 
-// keepCheckpoints lets a run save its state in its folder, and go on from the
-// state that it resumes.
-func keepCheckpoints(o *pipeline.Options) error {
-	c := &o.Config
-	if c.OutDir == "" && c.Resume == "" {
-		return nil
+// lastCheckpoint is the newest complete checkpoint of the run in folder run.
+func lastCheckpoint(run string) (*ckpt.Checkpoint, error) {
+	path, err := ckpt.Latest(filepath.Join(run, checkpoints))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("it has no complete checkpoint in %s; train anew with --out", checkpoints)
 	}
-	id, err := pipeline.Identify(c, o.Store, o.Split, o.Seed)
-	if err != nil {
-		return err
-	}
-	if c.OutDir != "" {
-		o.Save = pipeline.SaveTo(filepath.Join(c.OutDir, checkpointDir), id, o.Listener)
-	}
-	if c.Resume == "" {
-		return nil
-	}
-	saved, err := loadCheckpoint(c.Resume)
-	if err != nil {
-		return err
-	}
-	if err := saved.Matches(id); err != nil {
-		return fmt.Errorf("resume %s: %w", c.Resume, err)
-	}
-	o.From, err = pipeline.Restore(saved)
-	return err
-}
-
-// loadCheckpoint is the newest checkpoint of a run.
-func loadCheckpoint(run string) (*ckpt.Checkpoint, error) {
-	path, err := ckpt.Latest(filepath.Join(run, checkpointDir))
 	if err != nil {
 		return nil, err
 	}
 	return ckpt.Load(path)
+}
+
+// runPrediction are the logits of all vertices of st, in the user's order, by the
+// model in folder run: with the weights that were best in validation, or with its
+// final ones.
+func runPrediction(ctx context.Context, c engine.Config, st *store.Store, run string, final bool) (logits *kernels.Mat, err error) {
+	point, err := lastCheckpoint(run)
+	if err != nil {
+		return nil, fmt.Errorf("predict with %s: %w", run, err)
+	}
+	state, err := pipeline.Restore(point)
+	if err != nil {
+		return nil, fmt.Errorf("predict with %s: %w", run, err)
+	}
+	dev, err := devices.Open(c.Device)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	threads := c.Threads
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	return pipeline.Predict(ctx, pipeline.PredictOptions{
+		Model: state.Model, Weights: state.BestWeights(final), Store: st, Device: dev, Threads: threads,
+	})
 }
