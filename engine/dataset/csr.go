@@ -65,6 +65,9 @@ func allOnes(val []float32) bool {
 // features is the matrix with sorted columns; entries that name the same column of
 // a row twice are added, and counted in repeats.
 func (p csrParts) features() (m *kernels.CSR, repeats int64, err error) {
+	if err := checkColumns(p.name, int64(p.cols), int64(p.indices.n)); err != nil {
+		return nil, 0, err
+	}
 	ptr, col, val, err := p.read()
 	if err != nil {
 		return nil, 0, err
@@ -149,6 +152,15 @@ func (p csrParts) edges() (src, dst []int32, weight []float32, err error) {
 		}
 	}
 	return src, col, val, nil
+}
+
+// checkColumns refuses a matrix of cols columns that nnz values cannot justify: a
+// weight matrix has a row for each.
+func checkColumns(name string, cols, nnz int64) error {
+	if cols > maxVertices || cols > 1<<20+64*nnz {
+		return fmt.Errorf("read %s: %d columns of features for %d values: nearly all are empty; number the columns without gaps", name, cols, nnz)
+	}
+	return nil
 }
 
 // vertexCount checks that n vertices can be numbered.

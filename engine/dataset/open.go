@@ -60,7 +60,7 @@ func formats() []format {
 		{"heterophilous-npz", "a .npz file with edges and node_features", detectHeterophilous, readHeterophilous},
 		{"matrixmarket", "a .mtx file (.gz, .zst)", detectMatrixMarket, readMatrixMarket},
 		{"metis", "a .graph or .mgraph file (.gz, .zst)", detectMETIS, readMETIS},
-		{"edgelist", "a .csv, .tsv, .txt or .edges file (.gz, .zst), or a folder with edges.csv or the like", detectEdgeList, readEdgeList},
+		{"edgelist", "a .csv, .tsv, .txt or .edges file (.gz, .zst), or a folder with edges.csv or the like and perhaps features, labels and masks", detectEdgeList, readEdgeList},
 	}
 }
 

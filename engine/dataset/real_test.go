@@ -45,8 +45,8 @@ var realSets = []facts{
 	{path: "metis-graph/example_weighted.graph", n: 132, records: 328, simple: 328, isolated: 5},
 	{path: "github-social", n: 37700, records: 289003, directed: true, simple: 289003, classes: 2},
 	{path: "musae-facebook/facebook_edges.csv", n: 22470, records: 171002, directed: true, loops: 179, simple: 170823},
-	{path: "musae-facebook", opt: Options{IDColumn: "id", LabelColumn: "page_type"}, n: 22470, records: 171002, directed: true, loops: 179, simple: 170823, classes: 4},
-	{path: "musae-twitch-ptbr", opt: Options{IDColumn: "new_id", LabelColumn: "mature"}, n: 1912, records: 31299, directed: true, simple: 31299, classes: 2},
+	{path: "musae-facebook", opt: Options{IDColumn: "id", LabelColumn: "page_type"}, n: 22470, records: 171002, directed: true, loops: 179, simple: 170823, cols: 4714, nnz: 314583, classes: 4},
+	{path: "musae-twitch-ptbr", opt: Options{IDColumn: "new_id", LabelColumn: "mature"}, n: 1912, records: 31299, directed: true, simple: 31299, cols: 3169, nnz: 38019, classes: 2},
 }
 
 func TestRealSets(t *testing.T) {

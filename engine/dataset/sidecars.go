@@ -32,10 +32,10 @@ type labelTable struct {
 	classes []string
 }
 
-var arrayExts = []string{".npy", ".npz"}
+var featureExts = append([]string{".npy", ".npz", ".json"}, textExts...)
 
 func (e *edgeList) readFeatures(ctx context.Context) error {
-	b, err := e.in.part(e.in.opt.Features, featureNames, append(slices.Clone(arrayExts), textExts...))
+	b, err := e.in.part(e.in.opt.Features, featureNames, featureExts)
 	if b == nil || err != nil {
 		return err
 	}
@@ -50,6 +50,8 @@ func (e *edgeList) readFeatures(ctx context.Context) error {
 		if z, err = openNPZ(b); err == nil {
 			err = f.readNPZ(z, e.raw)
 		}
+	case ".json":
+		err = f.readJSON(b, e.raw)
 	default:
 		err = f.readText(ctx, b)
 	}
@@ -433,62 +435,4 @@ func (t *labelTable) set(texts []string) error {
 
 func unlabelled(s string) bool {
 	return s == "" || s == "?" || strings.EqualFold(s, "nan") || len(s) > 1 && s[0] == '-' && isNumber(s)
-}
-
-// attach puts features and labels at their vertices; place finds an id's vertex.
-func (e *edgeList) attach(place func(id string) (int32, bool)) error {
-	raw := e.raw
-	if f := e.features; f != nil {
-		if f.ids == nil {
-			raw.Dense, raw.Sparse = f.dense, f.sparse
-		} else {
-			order, err := placeRows(f.name, f.ids, raw.N, place)
-			if err != nil {
-				return err
-			}
-			raw.Dense = kernels.FromSlice(raw.N, f.dense.Cols, make([]float32, raw.N*f.dense.Cols))
-			given := make([]bool, raw.N)
-			for i, v := range order {
-				copy(raw.Dense.Row(int(v)), f.dense.Row(i))
-				given[v] = true
-			}
-			if v := slices.Index(given, false); v >= 0 {
-				return fmt.Errorf("read %s: vertex %s has edges, but no row of features; give it one, or take its edges out", f.name, raw.name(v))
-			}
-		}
-	}
-	if t := e.labels; t != nil {
-		raw.Classes = t.classes
-		if t.ids == nil {
-			raw.Labels = t.labels
-			return nil
-		}
-		order, err := placeRows(t.name, t.ids, raw.N, place)
-		if err != nil {
-			return err
-		}
-		raw.Labels = slices.Repeat([]int32{-1}, raw.N)
-		for i, v := range order {
-			raw.Labels[v] = t.labels[i]
-		}
-	}
-	return nil
-}
-
-// placeRows is the vertex of each id, no vertex twice.
-func placeRows(name string, ids []string, n int, place func(id string) (int32, bool)) ([]int32, error) {
-	order := make([]int32, len(ids))
-	seen := make([]bool, n)
-	for i, id := range ids {
-		v, ok := place(id)
-		if !ok {
-			return nil, fmt.Errorf("read %s: record %d: vertex %q does not exist; ids must be those of the edges", name, i, clip(id))
-		}
-		if seen[v] {
-			return nil, fmt.Errorf("read %s: record %d: vertex %q has a row already; keep one", name, i, clip(id))
-		}
-		seen[v] = true
-		order[i] = v
-	}
-	return order, nil
 }
