@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,10 +45,14 @@ type result struct {
 // call runs the program in dir with only the settings of env.
 func call(t *testing.T, dir string, env []string, args ...string) result {
 	t.Helper()
+	return finish(t, command(t, args...), dir, env)
+}
+
+// command is the program with arguments; it is killed if it hangs.
+func command(t *testing.T, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
-	return finish(t, cmd, dir, env)
+	t.Cleanup(cancel)
+	return exec.CommandContext(ctx, program, args...)
 }
 
 func finish(t *testing.T, cmd *exec.Cmd, dir string, env []string) result {
@@ -80,6 +87,14 @@ func mustRun(t *testing.T, dir string, args ...string) string {
 		t.Fatalf("dorylus-engine %s: exit %d\n%s%s", strings.Join(args, " "), r.code, r.out, r.err)
 	}
 	return r.out
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// sha is the SHA-256 of data in hexadecimal.
+func sha(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // write makes files below dir: path and content by turns.

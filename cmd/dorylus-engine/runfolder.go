@@ -34,7 +34,7 @@ func openRunFolder(c *engine.Config) (*runFolder, error) {
 	if f.path == "" {
 		return f, nil
 	}
-	if f.path != c.Resume {
+	if c.Resume == "" || filepath.Clean(f.path) != filepath.Clean(c.Resume) {
 		for _, name := range []string{configFile, eventsFile, summaryFile} {
 			if _, err := os.Stat(filepath.Join(f.path, name)); err == nil {
 				return nil, fmt.Errorf("--out=%s holds a run already (%s); choose another folder, or go on with that run by --resume=%s", f.path, name, f.path)
@@ -76,6 +76,7 @@ func (f *runFolder) sub(run, runs int) string {
 type sinks struct {
 	engine.Listeners
 	open []io.Closer
+	made []string // files that were not there before
 }
 
 // openSinks opens the files of a run in dir, "" for none. warn is told of those
@@ -85,38 +86,48 @@ func openSinks(dir string, c *engine.Config, warn func(error)) (*sinks, error) {
 	if dir == "" {
 		return s, nil
 	}
-	err := s.openIn(dir, c, warn)
-	if err != nil {
-		err = errors.Join(fmt.Errorf("start a run in %s: %w", dir, err), s.close())
+	if err := s.openIn(dir, c, warn); err != nil {
+		err = errors.Join(err, s.close())
+		s.discard()
+		return nil, fmt.Errorf("start a run in %s: %w", dir, err)
 	}
-	return s, err
+	return s, nil
 }
 
 func (s *sinks) openIn(dir string, c *engine.Config, warn func(error)) error {
+	if !exists(dir) {
+		s.made = append(s.made, dir)
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := inheritEvents(dir, c); err != nil {
+	path := filepath.Join(dir, eventsFile)
+	if !exists(path) {
+		s.made = append(s.made, path)
+	}
+	if err := inheritEvents(path, c); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(dir, configFile), []byte(c.String())); err != nil {
-		return err
-	}
-	events, err := sink.OpenJSONL(filepath.Join(dir, eventsFile), c.TaskEvents, warn)
+	events, err := sink.OpenJSONL(path, c.TaskEvents, warn)
 	if err != nil {
 		return err
 	}
 	s.add(events)
-	board, err := sink.CreateTensorBoard(dir, time.Now, warn)
+	path = filepath.Join(dir, fmt.Sprintf("events.out.tfevents.%d.%d", time.Now().Unix(), os.Getpid()))
+	s.made = append(s.made, path)
+	board, err := sink.CreateTensorBoard(path, time.Now, warn)
 	if err != nil {
 		return err
 	}
 	s.add(board)
-	trace, err := sink.CreateTrace(freeName(dir, traceFile), warn)
+	path = freeName(dir, traceFile)
+	s.made = append(s.made, path)
+	trace, err := sink.CreateTrace(path, warn)
 	if err != nil {
 		return err
 	}
 	s.add(trace)
+	s.Listeners = append(s.Listeners, &settingsKeeper{filepath.Join(dir, configFile), c.String(), warn})
 	return nil
 }
 
@@ -128,8 +139,7 @@ func (s *sinks) add(l interface {
 	s.open = append(s.open, l)
 }
 
-// close completes the files. Their errors have been warned of already, but the
-// caller may want to know.
+// close completes the files. Their errors have been warned of already.
 func (s *sinks) close() error {
 	var errs []error
 	for _, c := range s.open {
@@ -139,17 +149,41 @@ func (s *sinks) close() error {
 	return errors.Join(errs...)
 }
 
-// inheritEvents starts events.jsonl with the events of the run that is resumed,
-// if that is another folder, so that every RUN tells its whole story.
-func inheritEvents(dir string, c *engine.Config) error {
-	if c.Resume == "" || filepath.Clean(c.Resume) == filepath.Clean(dir) {
+// discard removes what a run that never began has made.
+func (s *sinks) discard() {
+	for i := len(s.made) - 1; i >= 0; i-- { // files before their folder
+		_ = os.Remove(s.made[i]) // what another process has put there stays
+	}
+}
+
+// settingsKeeper writes the settings of a run once it has begun: those of a
+// resumed run stay when its new settings do not fit.
+type settingsKeeper struct {
+	path, text string
+	warn       func(error)
+}
+
+func (k *settingsKeeper) Event(e engine.Event) {
+	if _, ok := e.(engine.RunStart); !ok {
+		return
+	}
+	if err := writeFile(k.path, []byte(k.text)); err != nil {
+		k.warn(err)
+	}
+}
+
+// inheritEvents starts the events file at path with the events of the run that is
+// resumed, if that is in another folder, so that every RUN tells its whole story.
+func inheritEvents(path string, c *engine.Config) error {
+	from := filepath.Join(c.Resume, eventsFile)
+	if c.Resume == "" || filepath.Clean(from) == filepath.Clean(path) {
 		return nil
 	}
-	data, err := os.ReadFile(filepath.Join(c.Resume, eventsFile))
+	data, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, eventsFile), data[:bytes.LastIndexByte(data, '\n')+1])
+	return writeFile(path, data[:bytes.LastIndexByte(data, '\n')+1])
 }
 
 // freeName is dir/name, or dir/name-2 and so on if that is taken.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -134,28 +135,29 @@ func (a *app) trainRuns(ctx context.Context, c *engine.Config, st *store.Store, 
 
 // trainRun trains once. began says that there is something to sum up.
 func (a *app) trainRun(ctx context.Context, c engine.Config, st *store.Store, run int, progress engine.Listener) (s sink.Summary, began bool, err error) {
+	tally := sink.NewTally()
+	if c.Resume != "" {
+		if err := sink.ReadEventsFile(filepath.Join(c.Resume, eventsFile), tally); err != nil {
+			return s, false, fmt.Errorf("resume %s: %w", c.Resume, err)
+		}
+	}
 	files, err := openSinks(c.OutDir, &c, a.warn)
 	if err != nil {
 		return s, false, err
-	}
-	tally := sink.NewTally()
-	if c.Resume != "" {
-		if err := sink.ReadEventsFile(c.Resume+"/"+eventsFile, tally); err != nil {
-			return s, false, errors.Join(fmt.Errorf("resume %s: %w", c.Resume, err), files.close())
-		}
 	}
 	watch := &watcher{}
 	listeners := append(engine.Listeners{tally, watch, progress}, files.Listeners...)
 	_, err = runTraining(ctx, c, st, run, listeners)
 	_ = files.close() // warned of already
 	if !watch.began {
+		files.discard()
 		return s, false, stoppedEarly(ctx, err)
 	}
 	s = tally.Summary()
 	if c.OutDir != "" {
 		data, jsonErr := s.JSON()
 		if jsonErr == nil {
-			jsonErr = writeFile(c.OutDir+"/"+summaryFile, data)
+			jsonErr = writeFile(filepath.Join(c.OutDir, summaryFile), data)
 		}
 		err = errors.Join(err, jsonErr)
 	}
@@ -216,7 +218,7 @@ func (a *app) conclude(c *engine.Config, folder *runFolder, s sink.Summary) erro
 		_, err = fmt.Fprint(a.out, s.Words())
 	}
 	if folder.path != "" && c.Runs > 1 {
-		err = errors.Join(err, writeFile(folder.path+"/"+summaryFile, data), writeFile(folder.path+"/"+configFile, []byte(c.String())))
+		err = errors.Join(err, writeFile(filepath.Join(folder.path, summaryFile), data), writeFile(filepath.Join(folder.path, configFile), []byte(c.String())))
 	}
 	if folder.path != "" && !c.JSON && err == nil {
 		_, err = fmt.Fprintf(a.out, "Kept in    %s\n", folder.path)

@@ -2,12 +2,10 @@ package sink
 
 import (
 	"encoding/binary"
-	"fmt"
 	"hash/crc32"
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -33,14 +31,9 @@ func NewTensorBoard(w io.Writer, now func() time.Time, warn func(error)) *Tensor
 	return t
 }
 
-// CreateTensorBoard makes a new event file in dir. TensorBoard reads all that a
-// folder holds, so a resumed run adds one.
-func CreateTensorBoard(dir string, now func() time.Time, warn func(error)) (*TensorBoard, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-	path := filepath.Join(dir, fmt.Sprintf("events.out.tfevents.%d.%s.%d", now().Unix(), host, os.Getpid()))
+// CreateTensorBoard makes the file at path. TensorBoard reads all files of a
+// folder whose name contains "tfevents", so a resumed run adds one.
+func CreateTensorBoard(path string, now func() time.Time, warn func(error)) (*TensorBoard, error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, err
