@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -85,11 +86,17 @@ func problems(err error) []string {
 		err = coded.err
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var lines []string
+		var texts, lines []string
 		for _, e := range joined.Unwrap() {
+			texts = append(texts, e.Error())
 			lines = append(lines, problems(e)...)
 		}
-		return lines
+		if err.Error() == strings.Join(texts, "\n") { // of errors.Join, not of two %w in a sentence
+			return lines
+		}
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return []string{err.Error() + "; free some space, or choose a folder on another disk"}
 	}
 	return []string{err.Error()}
 }

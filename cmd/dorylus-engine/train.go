@@ -220,7 +220,7 @@ func (a *app) conclude(c *engine.Config, folder *runFolder, s sink.Summary) erro
 	if folder.path != "" && c.Runs > 1 {
 		err = errors.Join(err, writeFile(filepath.Join(folder.path, summaryFile), data), writeFile(filepath.Join(folder.path, configFile), []byte(c.String())))
 	}
-	if folder.path != "" && !c.JSON && err == nil {
+	if folder.path != "" && !c.JSON && err == nil && s.Reason != "failed" {
 		_, err = fmt.Fprintf(a.out, "Kept in    %s\n", folder.path)
 	}
 	return err

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"dorylus/engine"
@@ -157,6 +160,24 @@ func TestNearest(t *testing.T) {
 	} {
 		if got := nearest(word, known); got != want {
 			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestProblems(t *testing.T) {
+	a, b := errors.New("a"), errors.New("b")
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{a, "a"},
+		{errors.Join(a, b), "a|b"},
+		{usage(errors.Join(a, errors.Join(b, a))), "a|b|a"},
+		{fmt.Errorf("%w beside %w", a, b), "a beside b"},
+		{fmt.Errorf("write x: %w", syscall.ENOSPC), "write x: no space left on device; free some space, or choose a folder on another disk"},
+	} {
+		if got := strings.Join(problems(test.err), "|"); got != test.want {
+			t.Errorf("problems(%v) = %s, want %s", test.err, got, test.want)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package sink
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
 
 // failure keeps the first error of a sink and reports it once.
 type failure struct {
@@ -19,6 +23,10 @@ func (f *failure) failed() bool { return f.err != nil }
 func (f *failure) note(err error) {
 	if err == nil || f.err != nil {
 		return
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err // its path is in f.what
 	}
 	f.err = fmt.Errorf("%s: %w; training goes on, this file is incomplete", f.what, err)
 	if f.warn != nil {
