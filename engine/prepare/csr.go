@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"dorylus/engine/store"
 	"dorylus/kernels"
 )
 
@@ -111,9 +112,9 @@ func bySource(n int, src, dst []int32, w []float32, threads int) (*kernels.CSR, 
 			return nil, fmt.Errorf("edge record %d is %d -> %d, but vertices are 0..%d", i, src[i], dst[i], n-1)
 		}
 	}
-	g := &kernels.CSR{Cols: n, RowPtr: offsets(n, count), Col: make([]int32, len(src))}
+	g := &kernels.CSR{Cols: n, RowPtr: offsets(n, count), Col: store.OnHugePages(make([]int32, len(src)))}
 	if w != nil {
-		g.Val = make([]float32, len(src))
+		g.Val = store.OnHugePages(make([]float32, len(src)))
 	}
 	perWorker(parts, func(t int) {
 		at := count[t]
@@ -163,9 +164,9 @@ func transpose(g *kernels.CSR, order, rank []int32, threads int) *kernels.CSR {
 		})
 		count[t] = c
 	})
-	out := &kernels.CSR{Cols: n, RowPtr: offsets(g.Cols, count), Col: make([]int32, g.Edges())}
+	out := &kernels.CSR{Cols: n, RowPtr: offsets(g.Cols, count), Col: store.OnHugePages(make([]int32, g.Edges()))}
 	if g.Val != nil {
-		out.Val = make([]float32, g.Edges())
+		out.Val = store.OnHugePages(make([]float32, g.Edges()))
 	}
 	perWorker(parts, func(t int) {
 		at := count[t]

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"dorylus/engine/dataset"
+	"dorylus/engine/store"
 	"dorylus/kernels"
 )
 
@@ -204,9 +205,9 @@ func union(a, b *kernels.CSR, threads int) (sum *kernels.CSR, conflicts int64) {
 	for v := range n {
 		u.RowPtr[v+1] += u.RowPtr[v]
 	}
-	u.Col = make([]int32, u.Edges())
+	u.Col = store.OnHugePages(make([]int32, u.Edges()))
 	if a.Val != nil {
-		u.Val = make([]float32, u.Edges())
+		u.Val = store.OnHugePages(make([]float32, u.Edges()))
 	}
 	var differ atomic.Int64
 	perWorker(parts, func(t int) {

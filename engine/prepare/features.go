@@ -146,7 +146,7 @@ func gatherDense(m *kernels.Mat, order []int32, opt Options) *kernels.Mat {
 // newDense is a zeroed matrix with padded rows on 64-byte boundaries.
 func newDense(rows, cols int) *kernels.Mat {
 	stride := kernels.PadCols(cols)
-	host := make([]float32, rows*stride+kernels.Align)
+	host := store.OnHugePages(make([]float32, rows*stride+kernels.Align))
 	shift := 0
 	for shift < kernels.Align && !aligned(host[shift:]) {
 		shift++
