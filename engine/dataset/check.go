@@ -9,7 +9,7 @@ import (
 
 // Check looks for everything in r that makes training wrong or different from what
 // its owner may expect, and returns it beside what the reader noticed, errors first.
-// It changes nothing. Beside r it needs 4 bytes an edge and 20 a vertex.
+// It changes nothing. Beside r it needs 4 bytes an edge and about 25 a vertex.
 func Check(r *Raw) []Finding {
 	c := &checker{r: r}
 	c.found = append(c.found, r.Findings...)

@@ -23,6 +23,68 @@ func TestCoraIsThePublishedOne(t *testing.T) {
 	}
 }
 
+// goldenInt reads an integer array of the golden cases.
+func goldenInt(t *testing.T, elem ...string) []int64 {
+	t.Helper()
+	v, err := goldenArray(t, elem...).int64s()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func goldenArray(t *testing.T, elem ...string) *numArray {
+	t.Helper()
+	b, err := openUser(nil, testkit.Shared(t, append([]string{"golden"}, elem...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	a, err := openNPY(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func widen(v []int32) []int64 {
+	out := make([]int64, len(v))
+	for i, x := range v {
+		out[i] = int64(x)
+	}
+	return out
+}
+
+// The golden inputs were made from the same files by other code.
+func TestCoraAgreesWithGoldenInputs(t *testing.T) {
+	raw, err := Cora()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if zero := RowNormalize(raw); zero != 0 {
+		t.Errorf("%d rows sum to zero", zero)
+	}
+	s := raw.Splits[0]
+	for _, c := range []struct {
+		file string
+		got  []int64
+	}{
+		{"labels.npy", widen(raw.Labels)}, {"idx_train.npy", widen(s.Train)}, {"idx_val.npy", widen(s.Val)}, {"idx_test.npy", widen(s.Test)},
+		{"x_indptr.npy", raw.Sparse.RowPtr}, {"x_indices.npy", widen(raw.Sparse.Col)},
+	} {
+		if want := goldenInt(t, "cora_inputs", c.file); !slices.Equal(c.got, want) {
+			t.Errorf("%s differs", c.file)
+		}
+	}
+	want, err := goldenArray(t, "cora_inputs", "x_data.npy").floats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(raw.Sparse.Val, want) {
+		t.Error("row-normalised features differ from x_data.npy")
+	}
+}
+
 func BenchmarkCora(b *testing.B) {
 	for b.Loop() {
 		if _, err := Cora(); err != nil {

@@ -141,3 +141,17 @@ func TestPlanetoidRefuses(t *testing.T) {
 		t.Errorf("a missing file: %v", err)
 	}
 }
+
+func TestPlanetoidFolderOfSeveral(t *testing.T) {
+	files := tinyPlanetoid()
+	for name, text := range tinyPlanetoid() {
+		files[strings.Replace(name, "tiny", "other", 1)] = text
+	}
+	if _, err := openFolder(files, "d"); err == nil || !strings.Contains(err.Error(), "other and tiny; name one by its file, such as d/ind.other.graph") {
+		t.Errorf("got %v", err)
+	}
+	raw, err := openFolder(files, "d/ind.tiny.graph")
+	if err != nil || raw.Name != "tiny" || raw.N != 6 {
+		t.Errorf("got %+v, %v", raw, err)
+	}
+}

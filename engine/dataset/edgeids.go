@@ -131,7 +131,7 @@ func (e *edgeList) numberByValue(keyed []string) error {
 	for i, s := range keyed {
 		v, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || v < 0 {
-			return fmt.Errorf("read %s: record %d: vertex %q is not a number, but those of %s are; make both the same", e.keyFile(), i, clip(s), e.file)
+			return fmt.Errorf("read %s: record %d: vertex %q is not a number, but those of %s are; make both the same, or say that ids are names", e.keyFile(), i, clip(s), e.file)
 		}
 		seen.add(v)
 	}

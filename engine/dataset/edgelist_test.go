@@ -238,16 +238,24 @@ func TestCancelledReadStops(t *testing.T) {
 }
 
 func BenchmarkEdgeList(b *testing.B) {
-	var text bytes.Buffer
 	r := newRNG(1, 0)
-	for range 1 << 20 {
-		fmt.Fprintf(&text, "%d,%d\n", r.intn(233000), r.intn(233000))
-	}
-	fs := fstest.MapFS{"e.csv": &fstest.MapFile{Data: text.Bytes()}}
-	b.SetBytes(int64(text.Len()))
-	for b.Loop() {
-		if _, err := Open(context.Background(), "e.csv", Options{FS: fs}); err != nil {
-			b.Fatal(err)
-		}
+	for name, line := range map[string]func(b *bytes.Buffer, u, v int){
+		"numbers": func(b *bytes.Buffer, u, v int) { fmt.Fprintf(b, "%d,%d\n", u, v) },
+		"weights": func(b *bytes.Buffer, u, v int) { fmt.Fprintf(b, "%d %d %.4f\n", u, v, float64(u)/233000) },
+		"names":   func(b *bytes.Buffer, u, v int) { fmt.Fprintf(b, "user%d,user%d\n", u, v) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			var text bytes.Buffer
+			for range 1 << 20 {
+				line(&text, r.intn(233000), r.intn(233000))
+			}
+			fs := fstest.MapFS{"e.csv": &fstest.MapFile{Data: text.Bytes()}}
+			b.SetBytes(int64(text.Len()))
+			for b.Loop() {
+				if _, err := Open(context.Background(), "e.csv", Options{FS: fs}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -40,7 +40,7 @@ func newInput(src string, opt Options) (*input, error) {
 	}
 	st, err := fs.Stat(in.fsys, in.path)
 	if err != nil {
-		return nil, fmt.Errorf("open data set %s: %w%s", src, cause(err), remedyFor(err))
+		return nil, fmt.Errorf("open data set %s: %w%s%s", src, cause(err), suggest(src, []string{"cora"}), remedyFor(err))
 	}
 	in.dir = st.IsDir()
 	if in.dir {

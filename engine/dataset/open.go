@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -55,7 +54,7 @@ type format struct {
 // formats lists the readers in the order in which detection tries them.
 func formats() []format {
 	return []format{
-		{"planetoid", "a folder with ind.NAME.graph", detectPlanetoid, readPlanetoid},
+		{"planetoid", "a folder with ind.NAME.graph, or that file", detectPlanetoid, readPlanetoid},
 		{"gnnbench-npz", "a .npz file with adj_data or adj_matrix.data", detectGNNBench, readGNNBench},
 		{"heterophilous-npz", "a .npz file with edges and node_features", detectHeterophilous, readHeterophilous},
 		{"matrixmarket", "a .mtx file (.gz, .zst)", detectMatrixMarket, readMatrixMarket},
@@ -73,8 +72,8 @@ func Formats() []string {
 	return append(names, "synth")
 }
 
-// Open reads the data set src: "cora" (built in), "synth:..." (see Synth), a file
-// or a folder. The error names the file and the place in it; a source of unknown
+// Open reads the data set src: "cora" (built in; "./cora" is a file or folder of
+// that name), "synth:..." (see Synth), a file or a folder. The error names the file and the place in it; a source of unknown
 // format gets one that lists what was looked for.
 func Open(ctx context.Context, src string, opt Options) (*Raw, error) {
 	if err := opt.validate(); err != nil {
@@ -95,6 +94,7 @@ func Open(ctx context.Context, src string, opt Options) (*Raw, error) {
 		raw.Splits = splits
 		raw.Files = append(raw.Files, path.Base(filepath.ToSlash(opt.SplitFile)))
 	}
+	fillRest(raw)
 	return raw, nil
 }
 
@@ -120,7 +120,7 @@ func (o Options) validate() error {
 }
 
 func open(ctx context.Context, src string, opt Options) (*Raw, error) {
-	if src == "cora" && opt.Format == "" && !exists(opt.FS, src) {
+	if src == "cora" && opt.Format == "" {
 		return Cora()
 	}
 	if opt.Format == "synth" || opt.Format == "" && isSynth(src) {
@@ -135,28 +135,14 @@ func open(ctx context.Context, src string, opt Options) (*Raw, error) {
 			return f.read(ctx, in)
 		}
 	}
-	return nil, fmt.Errorf("open data set %s: its format is not recognised; looked for\n%s\nforce a format with its name, or see the list of formats in the README", src, lookedFor())
+	return nil, fmt.Errorf("open data set %s: its format is not recognised: it is none of %s; name the format if the file only has another name", src, lookedFor())
 }
 
-// lookedFor is one line per format.
+// lookedFor is the formats and what each looks for.
 func lookedFor() string {
-	var b strings.Builder
-	for i, f := range formats() {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		fmt.Fprintf(&b, "  %-18s %s", f.name, f.looks)
+	var all []string
+	for _, f := range formats() {
+		all = append(all, fmt.Sprintf("%s (%s)", f.name, f.looks))
 	}
-	fmt.Fprintf(&b, "\n  %-18s %s\n  %-18s %s", "synth", "a name that starts with synth:", "cora", "the built-in data set")
-	return b.String()
-}
-
-func exists(fsys fs.FS, name string) bool {
-	var err error
-	if fsys != nil {
-		_, err = fs.Stat(fsys, name)
-	} else {
-		_, err = os.Stat(name)
-	}
-	return err == nil
+	return strings.Join(append(all, "synth (a name that starts with synth:)", "cora (built in)"), ", ")
 }

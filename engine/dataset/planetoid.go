@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,17 +16,22 @@ import (
 	"dorylus/kernels"
 )
 
-// planetoidName is NAME of the folder's ind.NAME.graph, or "".
-func planetoidName(in *input) string {
-	for _, f := range in.list() {
+// planetoidNames is NAME of every ind.NAME.graph in the source: the file itself, or
+// those in the folder.
+func planetoidNames(in *input) (names []string) {
+	files := in.list()
+	if !in.dir {
+		files = []string{path.Base(in.path)}
+	}
+	for _, f := range files {
 		if strings.HasPrefix(f, "ind.") && strings.HasSuffix(f, ".graph") && len(f) > len("ind..graph") {
-			return f[len("ind.") : len(f)-len(".graph")]
+			names = append(names, f[len("ind."):len(f)-len(".graph")])
 		}
 	}
-	return ""
+	return names
 }
 
-func detectPlanetoid(in *input) bool { return planetoidName(in) != "" }
+func detectPlanetoid(in *input) bool { return len(planetoidNames(in)) > 0 }
 
 // planetoid is the content of the ind.* files.
 type planetoid struct {
@@ -44,9 +50,18 @@ type planetoid struct {
 // test.index. CiteSeer's index leaves out 15 ids: these vertices exist, without
 // feature or label. Train is the rows of y, validation the 500 after them, test the index.
 func readPlanetoid(ctx context.Context, in *input) (*Raw, error) {
-	name := planetoidName(in)
-	if name == "" {
+	names := planetoidNames(in)
+	switch {
+	case len(names) == 0:
 		return nil, fmt.Errorf("open data set %s: no ind.NAME.graph in this folder", in.src)
+	case len(names) > 1:
+		return nil, fmt.Errorf("open data set %s: the folder has %s; name one by its file, such as %s/ind.%s.graph", in.src, strings.Join(names, " and "), in.src, names[0])
+	}
+	name := names[0]
+	if !in.dir {
+		folder := *in
+		folder.path, folder.dir = path.Dir(in.path), true
+		in = &folder
 	}
 	p := &planetoid{prefix: "ind." + name + "."}
 	if err := p.load(ctx, in); err != nil {

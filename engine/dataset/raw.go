@@ -43,6 +43,9 @@ type Raw struct {
 type Split struct {
 	Name             string // "public", "0", "per-class:20/30"
 	Train, Val, Test []int32
+
+	// rest: the source names no test vertices; Open takes all others with a label.
+	rest bool
 }
 
 // Severity of a Finding.

@@ -130,3 +130,54 @@ func checkSorted(t *testing.T, raw *Raw) {
 		}
 	}
 }
+
+// Golden splits are in each data set's own vertex order: a reader that numbers
+// vertices differently does not get the same number of training vertices per class.
+func TestGoldenSplitsFitTheReaders(t *testing.T) {
+	for _, tc := range []struct {
+		file, path string
+		opt        Options
+		splits     int
+		perClass   int // training vertices of each class; 0: half of all
+	}{
+		{"gnnbench-cora.json", "gnnbench-npz/cora.npz", Options{}, 5, 20},
+		{"gnnbench-citeseer.json", "gnnbench-npz/citeseer.npz", Options{}, 5, 20},
+		{"ppnp-cora-ml.json", "ppnp-cora-ml/cora_ml.npz", Options{}, 5, 20},
+		{"amazon-photo.json", "amazon-photo/amazon_electronics_photo.npz", Options{}, 5, 20},
+		{"amazon-computers.json", "amazon-computers/amazon_electronics_computers.npz", Options{}, 5, 20},
+		{"coauthor-cs.json", "coauthor-cs/ms_academic_cs.npz", Options{}, 5, 20},
+		{"coauthor-physics.json", "coauthor-physics/ms_academic_phy.npz", Options{}, 5, 20},
+		{"polblogs.json", "polblogs/polblogs.npz", Options{}, 3, 0},
+		{"github-social.json", "github-social", Options{}, 3, 0},
+		{"musae-facebook.json", "musae-facebook", Options{IDColumn: "id", LabelColumn: "page_type"}, 3, 0},
+		{"musae-twitch-ptbr.json", "musae-twitch-ptbr", Options{IDColumn: "new_id", LabelColumn: "mature"}, 3, 0},
+	} {
+		t.Run(tc.file, func(t *testing.T) {
+			tc.opt.SplitFile = testkit.Shared(t, "golden", "splits", tc.file)
+			raw, err := Open(context.Background(), testkit.Shared(t, "data", tc.path), tc.opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := Fatal(Check(raw)); err != nil {
+				t.Error(err)
+			}
+			if len(raw.Splits) != tc.splits {
+				t.Fatalf("%d splits, want %d", len(raw.Splits), tc.splits)
+			}
+			for _, s := range raw.Splits {
+				count := make([]int, raw.classes())
+				for _, v := range s.Train {
+					count[raw.Labels[v]]++
+				}
+				for k, n := range count {
+					if tc.perClass > 0 && n != tc.perClass {
+						t.Errorf("split %s: %d training vertices of class %d, want %d", s.Name, n, k, tc.perClass)
+					}
+				}
+				if tc.perClass == 0 && len(s.Train) != raw.N/2 {
+					t.Errorf("split %s: %d training vertices, want half of %d", s.Name, len(s.Train), raw.N)
+				}
+			}
+		})
+	}
+}

@@ -78,20 +78,27 @@ func separator(line []byte) byte {
 	return ' '
 }
 
-// headerWords are column names: a line of them only is a header even above names.
-var headerWords = []string{"source", "target", "src", "dst", "from", "to", "id", "id_1", "id_2", "id1", "id2",
-	"node", "node1", "node2", "node_1", "node_2", "node_id", "nodeid", "node_idx", "u", "v", "head", "tail", "weight", "w", "value",
-	"label", "class", "y", "vertex", "name", "index", "dest", "destination", "start", "end", "idx"}
+// headerWords are words of column names: a line in which every field has one is a
+// header even above names.
+var headerWords = []string{"source", "target", "src", "dst", "from", "to", "id", "ids", "id1", "id2", "node", "node1", "node2", "nodeid",
+	"u", "v", "head", "tail", "weight", "w", "value", "label", "class", "category", "type", "y", "vertex", "name", "index", "idx",
+	"dest", "destination", "start", "end", "paper", "user", "item"}
+
+// isColumnName says whether a field has one of headerWords between blanks, _ and -.
+func isColumnName(field string) bool {
+	words := strings.FieldsFunc(strings.ToLower(field), func(r rune) bool { return r == '_' || r == '-' || r == ' ' || r == '.' })
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(headerWords, w) })
+}
 
 // isHeader says whether fields name columns: none is a number, and either the next
-// line has one where fields have not, or all are well-known column names.
+// line has one, or all sound like column names.
 func isHeader(fields []string, next []byte, sep byte) bool {
 	known := true
 	for _, f := range fields {
 		if isNumber(f) {
 			return false
 		}
-		known = known && slices.Contains(headerWords, strings.ToLower(strings.TrimSpace(f)))
+		known = known && isColumnName(f)
 	}
 	if known {
 		return true

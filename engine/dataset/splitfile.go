@@ -53,7 +53,7 @@ func parseSplits(name string, data []byte, n int) ([]Split, error) {
 	}
 	var out []Split
 	for i, s := range list {
-		split := Split{Name: s.Name}
+		split := Split{Name: s.Name, rest: s.Test == nil}
 		if split.Name == "" {
 			split.Name = strconv.Itoa(i)
 		}
@@ -92,4 +92,27 @@ func takeIDs(dst *[]int32, ids []int64, n int) error {
 	}
 	*dst = out
 	return nil
+}
+
+// fillRest completes the splits whose source leaves the test vertices to be all
+// others that have a label.
+func fillRest(r *Raw) {
+	for i := range r.Splits {
+		s := &r.Splits[i]
+		if !s.rest {
+			continue
+		}
+		taken := make([]bool, r.N)
+		for _, rows := range [][]int32{s.Train, s.Val} {
+			for _, v := range rows {
+				taken[v] = true
+			}
+		}
+		for v, t := range taken {
+			if !t && (r.Labels == nil || r.Labels[v] >= 0) {
+				s.Test = append(s.Test, int32(v))
+			}
+		}
+		s.rest = false
+	}
 }
