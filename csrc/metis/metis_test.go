@@ -2,6 +2,7 @@ package metis
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +76,54 @@ func TestAGridIsCutWell(t *testing.T) {
 		if err != nil || !slices.Equal(part, again) {
 			t.Errorf("%d parts: the same seed gives other parts (%v)", parts, err)
 		}
+	}
+}
+
+// Communities that are hidden by shuffled names must be found: the cut may not be
+// much worse than the planted one.
+func TestPlantedCommunitiesAreFound(t *testing.T) {
+	needMETIS(t)
+	const k, size, degree = 8, 500, 10
+	n := k * size
+	rng := rand.New(rand.NewPCG(4, 4))
+	name := rng.Perm(n)
+	truth := make([]int, n)
+	rows := make([][]int32, n)
+	for v := range n {
+		truth[name[v]] = v / size
+		for range degree {
+			u := rng.IntN(n)
+			if rng.IntN(10) < 8 {
+				u = v/size*size + rng.IntN(size)
+			}
+			if a, b := int32(name[v]), int32(name[u]); a != b && !slices.Contains(rows[a], b) {
+				rows[a], rows[b] = append(rows[a], b), append(rows[b], a)
+			}
+		}
+	}
+	rowPtr, col := []int64{0}, []int32{}
+	for _, r := range rows {
+		slices.Sort(r)
+		col = append(col, r...)
+		rowPtr = append(rowPtr, int64(len(col)))
+	}
+	part, err := Partition(n, rowPtr, col, k, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut, planted := 0, 0
+	for v := range n {
+		for _, u := range col[rowPtr[v]:rowPtr[v+1]] {
+			if part[u] != part[v] {
+				cut++
+			}
+			if truth[u] != truth[v] {
+				planted++
+			}
+		}
+	}
+	if float64(cut) > 1.2*float64(planted) {
+		t.Errorf("%d entries are cut, the planted communities cut %d of %d", cut, planted, len(col))
 	}
 }
 
