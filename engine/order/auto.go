@@ -3,6 +3,7 @@ package order
 import (
 	"context"
 	"fmt"
+	"math"
 )
 
 // The costs by which auto chooses: the upper ends of what METIS 5.1.0 took on one
@@ -46,7 +47,7 @@ func auto(ctx context.Context, g Graph, opt Options) (*Result, error) {
 	case opt.Memory > 0 && metisBytes > opt.Memory:
 		method, reason = LPA, fmt.Sprintf("METIS would take %d MiB, %d are allowed", metisBytes>>20, opt.Memory>>20)
 	default:
-		method, reason = METIS, fmt.Sprintf("METIS is linked and takes about %.1f s at most", seconds)
+		method, reason = METIS, fmt.Sprintf("METIS is linked and takes less than %.0f s", math.Ceil(seconds))
 	}
 	r, err := compute(ctx, g, method, opt)
 	if err != nil {
