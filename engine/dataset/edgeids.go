@@ -198,39 +198,26 @@ func (e *edgeList) totalIDs() int64 {
 
 // numberByName numbers names: those with a row first, then those of the edges.
 func (e *edgeList) numberByName(keyed []string) error {
-	place := make(map[string]int32, len(keyed))
+	all := interner{place: make(map[string]int32, len(keyed))}
 	for _, s := range keyed {
-		if _, ok := place[s]; !ok {
-			place[s] = int32(len(e.raw.IDs))
-			e.raw.IDs = append(e.raw.IDs, s)
-		}
+		all.number(s)
 	}
-	var global []int32 // of the current block's names
-	var current *edgeBlock
-	err := e.edges(func(b *edgeBlock, i int) (int32, error) {
-		if b != current {
-			current, global = b, global[:0]
-			for _, s := range b.names {
-				v, ok := place[s]
-				if !ok {
-					v = int32(len(e.raw.IDs))
-					place[s] = v
-					e.raw.IDs = append(e.raw.IDs, s)
-				}
-				global = append(global, v)
-			}
-		}
-		return global[b.small[i]], nil
-	})
-	if err != nil {
+	if len(keyed) == 0 {
+		all = e.seen
+	}
+	vertex := make([]int32, len(e.seen.names)) // of each name of the edges
+	for i, s := range e.seen.names {
+		vertex[i] = all.number(s)
+	}
+	if err := e.edges(func(b *edgeBlock, i int) (int32, error) { return vertex[b.small[i]], nil }); err != nil {
 		return err
 	}
-	e.raw.N = len(e.raw.IDs)
+	e.raw.N, e.raw.IDs = len(all.names), all.names
 	if e.vertices >= 0 && e.raw.N != e.vertices {
 		return fmt.Errorf("read %s: %d vertices have names, but there are %d by %s", e.file, e.raw.N, e.vertices, e.declared)
 	}
 	return e.attach(func(id string) (int32, bool) {
-		v, ok := place[id]
+		v, ok := all.place[id]
 		return v, ok
 	})
 }

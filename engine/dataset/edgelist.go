@@ -65,6 +65,7 @@ type edgeList struct {
 	file     string // of edges, for messages
 	byName   bool
 	weighted bool
+	seen     interner // names of the edges
 
 	vertices int    // declared number of vertices, -1: none
 	declared string // by what
@@ -129,7 +130,11 @@ func (e *edgeList) readEdges(ctx context.Context) error {
 	e.weighted = l.cols == 3
 	e.byName = e.in.opt.Names || !looksNumeric(first[0]) || len(first) > 1 && !looksNumeric(first[1])
 	p := edgeParser{sep: l.sep, weighted: e.weighted, byName: e.byName}
+	e.seen.place = map[string]int32{}
 	return parseLines(ctx, b.name, rest, l.skip, p.parse, func(block *edgeBlock) error {
+		if e.byName {
+			block.intern(&e.seen)
+		}
 		e.blocks = append(e.blocks, block)
 		return nil
 	})

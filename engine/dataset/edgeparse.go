@@ -8,7 +8,7 @@ import (
 )
 
 // edgeBlock is the edges of one block of text. Ids are numbers, small where all fit
-// 32 bits, or places in the block's own list of names.
+// 32 bits, or names until intern has numbered them.
 type edgeBlock struct {
 	small  []int32 // source, target, source, target, ...
 	large  []int64 // the same where an id needs it; then small is empty
@@ -187,38 +187,58 @@ func parseID(s string, line int) (int64, error) {
 	return v, nil
 }
 
-// parseNames reads a block whose ids are names, numbered within the block.
+// parseNames reads a block whose ids are names; intern numbers them.
 func (p edgeParser) parseNames(b []byte) (*edgeBlock, int, error) {
 	e := &edgeBlock{max: -1}
-	number := map[string]int32{}
-	intern := func(s string) int32 {
-		k, ok := number[s]
-		if !ok {
-			k = int32(len(e.names))
-			s = strings.Clone(s)
-			number[s] = k
-			e.names = append(e.names, s)
-		}
-		return k
-	}
+	all := string(b) // one copy, of which names are parts
 	line := 0
-	for ; len(b) > 0; line++ {
-		var text []byte
-		text, b = nextLine(b)
-		if isBlank(text) || isComment(text) {
+	for ; len(all) > 0; line++ {
+		text, rest, _ := strings.Cut(all, "\n")
+		all = rest
+		text = strings.TrimSuffix(text, "\r")
+		raw := unsafe.Slice(unsafe.StringData(text), len(text))
+		if isBlank(raw) || isComment(raw) {
 			continue
 		}
-		f, n := fields(text, p.sep)
+		f, n := fields(raw, p.sep)
 		if err := p.columns(n, line); err != nil {
 			return nil, line, err
 		}
 		if f[0] == "" || f[1] == "" {
 			return nil, line, atLine(line, "a vertex is missing")
 		}
-		e.small = append(e.small, intern(f[0]), intern(f[1]))
+		e.names = append(e.names, f[0], f[1])
 		if err := p.addWeight(e, f[2], line); err != nil {
 			return nil, line, err
 		}
 	}
 	return e, line, nil
+}
+
+// interner numbers names in order of appearance.
+type interner struct {
+	place map[string]int32
+	names []string
+}
+
+// number is name's, a new one if it has none. Names are copied, so that they do not
+// keep a whole block of text alive.
+func (n *interner) number(name string) int32 {
+	k, ok := n.place[name]
+	if !ok {
+		k = int32(len(n.names))
+		name = strings.Clone(name)
+		n.place[name] = k
+		n.names = append(n.names, name)
+	}
+	return k
+}
+
+// intern replaces the block's names by their numbers.
+func (e *edgeBlock) intern(n *interner) {
+	e.small = make([]int32, len(e.names))
+	for i, s := range e.names {
+		e.small[i] = n.number(s)
+	}
+	e.names = nil
 }
