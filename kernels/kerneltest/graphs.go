@@ -8,19 +8,25 @@ import (
 )
 
 // toy is a graph with what breaks kernels: empty rows at both ends and in the
-// middle, a hub, duplicate edges, self edges, rows of 1 to 9 edges. rows and
+// middle, a hub, duplicate edges, self edges, rows of 2 to 6 edges. rows and
 // cols may differ. weighted gives values of its own: small integers, so that
 // exact trials can use them.
 func toy(rng *rand.Rand, rows, cols int, weighted bool) *kernels.CSR {
+	return crowd(rng, rows, cols, 5, weighted)
+}
+
+// crowd is toy with degree edges in a row, from half to one and a half times
+// that many.
+func crowd(rng *rand.Rand, rows, cols, degree int, weighted bool) *kernels.CSR {
 	g := &kernels.CSR{Cols: cols, RowPtr: make([]int64, 1, rows+1)}
 	for v := range rows {
 		n := 0
 		switch {
 		case cols == 0 || v == 0 || v == rows-1 || v%7 == 5:
 		case v == rows/2:
-			n = 301
+			n = max(301, 2*degree)
 		default:
-			n = 1 + rng.IntN(9)
+			n = degree/2 + rng.IntN(degree)
 		}
 		var row []int32
 		for range n {

@@ -9,6 +9,7 @@ import (
 func spmmCases() []Case {
 	var cases []Case
 	cases = append(cases, byWidth("SpMM", spmm)...)
+	cases = append(cases, byWidth("SpMM/crowd", spmmCrowd)...)
 	cases = append(cases, byWidth("SpMM/spans", spmmSpans)...)
 	return append(cases,
 		Case{"SpMM/epilogue", spmmEpilogue},
@@ -21,6 +22,7 @@ func spmmCases() []Case {
 // gather is one SpMM to compare. The flags say which parts it has.
 type gather struct {
 	rows, cols, width      int
+	degree                 int // of a row; 0: that of toy
 	span                   kernels.Span
 	val, w, rs, cs         bool
 	self, selfCol, selfW   bool
@@ -34,6 +36,9 @@ type gather struct {
 // operands makes the operands of p in t, and the dumb sum over them.
 func (p gather) operands(t *trial) (g kernels.Graph, x *array, ga kernels.Gather, want *gathered) {
 	csr := toy(t.rng, p.rows, p.cols, p.val)
+	if p.degree > 0 {
+		csr = crowd(t.rng, p.rows, p.cols, p.degree, p.val)
+	}
 	hold(t, "RowPtr", csr.RowPtr)
 	hold(t, "Col", csr.Col)
 	hold(t, "Val", csr.Val)
@@ -168,30 +173,50 @@ func spmmEmpty(l *lab) {
 	}
 }
 
-// spmmLarge: sources that no cache holds, so that kernels which tile them do so.
+// spmmLarge: sources that caches do not hold, gathered several times each, so that
+// kernels which go through them in tiles do so.
 func spmmLarge(l *lab) {
-	const cols = 9000
-	p := gather{rows: 24, cols: cols, width: 602, span: kernels.Span{Hi: 24}, rs: true, self: true, selfCol: true}
+	const cols = 1<<17 + 7
+	p := gather{rows: 1500, cols: cols, width: 9, degree: 450, span: kernels.Span{Hi: 1500}, rs: true, self: true, selfCol: true}
 	k := l.rng.Uint32()
-	p.fill = func(r, c int) float32 { // cheaper than a generator for 5 million values
+	p.fill = func(r, c int) float32 { // cheaper than a generator for a million values
 		k = k*1664525 + 1013904223
 		return float32(int32(k)) / (1 << 31)
 	}
 	p.try(l, layouts[0])
 }
 
+// spmmCrowd: many edges in a row and many per source, on exact and random
+// operands. In pieces, where a kernel may go another way through the edges than
+// in one call, the bits are the same.
+func spmmCrowd(l *lab, width int) {
+	const rows, cols = 40, 120
+	ep := &kernels.Epilogue{Act: kernels.ReLU, Drop: kernels.Dropout{P: 0.5, Key: 11}}
+	for i, lay := range layouts {
+		p := gather{rows: rows, cols: cols, width: width, degree: 70, span: kernels.Span{Lo: 1, Hi: rows}, val: i == 1, w: i == 2, rs: i != 1, cs: i != 2, self: i > 0, selfCol: i > 0, exact: true, ep: ep, bias: i == 0}
+		p.try(l, lay)
+		p.exact = false
+		p.try(l, lay)
+		l.inPieces(lay, p)
+	}
+}
+
 // spmmSpans: a row's bits do not depend on the span that it is computed in.
 func spmmSpans(l *lab, width int) {
-	const rows = 60
+	ep := &kernels.Epilogue{Act: kernels.ELU, Drop: kernels.Dropout{P: 0.4, Key: 9}}
 	for i, lay := range layouts {
-		t := l.trial(lay, "SpMM in pieces, width %d", width)
-		p := gather{rows: rows, cols: 41, width: width, val: i == 1, w: i == 2, rs: true, cs: i > 0, self: true, selfCol: true, selfW: i == 0}
-		g, x, ga, _ := p.operands(t)
-		ga.Ep = &kernels.Epilogue{Act: kernels.ELU, Drop: kernels.Dropout{P: 0.4, Key: 9}}
-		whole, parts := t.result("whole", rows, width), t.result("parts", rows, width)
-		t.onePass(whole, parts, rows, func(s kernels.Stream, dst *kernels.Mat, r kernels.Span) {
-			s.SpMM(dst, g, x.view, ga, r)
-		})
-		l.release()
+		l.inPieces(lay, gather{rows: 60, cols: 41, width: width, val: i == 1, w: i == 2, rs: true, cs: i > 0, self: true, selfCol: true, selfW: i == 0, ep: ep})
 	}
+}
+
+// inPieces compares p over all rows with p span by span.
+func (l *lab) inPieces(lay layout, p gather) {
+	defer l.release()
+	t := l.trial(lay, "SpMM in pieces, width %d", p.width)
+	g, x, ga, _ := p.operands(t)
+	ga.Ep = p.ep
+	whole, parts := t.result("whole", p.rows, p.width), t.result("parts", p.rows, p.width)
+	t.onePass(whole, parts, p.rows, func(s kernels.Stream, dst *kernels.Mat, r kernels.Span) {
+		s.SpMM(dst, g, x.view, ga, r)
+	})
 }

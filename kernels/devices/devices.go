@@ -1,0 +1,122 @@
+// Package devices opens a device by its name and says which ones this program can
+// use on this host, and why it cannot use the others.
+package devices
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"dorylus/kernels"
+	"dorylus/kernels/cpu"
+	"dorylus/kernels/ref"
+)
+
+// Info is one device as the devices command shows it.
+type Info struct {
+	Name    string // as Open takes it
+	OK      bool   // Open would succeed
+	Why     string // why not; empty if OK
+	Detail  string // what it is; empty if there is nothing to add
+	Default bool   // what Open("auto") opens
+}
+
+// isas are the instruction sets that kernels exist for, best last.
+var isas = []string{"scalar", "avx2", "avx512"}
+
+// errNoGPU is why there is no cuda device.
+var errNoGPU = errors.New("built without GPU support")
+
+// Names lists what Open takes: auto, the best of the others that computes on the
+// processor; cpu, the best instruction set, or the one that DORYLUS_ISA names; and
+// each device by its own name.
+func Names() []string {
+	names := []string{"auto", "ref", "cpu"}
+	for _, isa := range isas {
+		names = append(names, "cpu/"+isa)
+	}
+	return append(names, "cuda:0")
+}
+
+// Open opens a device by name; "" is auto. A device that cannot be used is an
+// error with the reason, never replaced by another. Only auto chooses: the native
+// kernels, or ref where this program holds none.
+func Open(name string) (kernels.Device, error) {
+	dev, err := open(name)
+	if err != nil {
+		return nil, fmt.Errorf("open device %s: %w", name, err)
+	}
+	return dev, nil
+}
+
+func open(name string) (kernels.Device, error) {
+	switch name {
+	case "", "auto":
+		if len(cpu.ISAs()) == 0 {
+			return ref.Open()
+		}
+		return cpu.Open("")
+	case "ref":
+		return ref.Open()
+	case "cpu":
+		return cpu.Open("")
+	}
+	if isa, ok := strings.CutPrefix(name, "cpu/"); ok && known(isa) {
+		if err := cpu.Why(isa); err != nil {
+			return nil, err
+		}
+		return cpu.Open(isa)
+	}
+	if ordinal, ok := strings.CutPrefix(name, "cuda:"); ok {
+		if n, err := strconv.Atoi(ordinal); err == nil && n >= 0 {
+			return nil, errNoGPU
+		}
+	}
+	return nil, fmt.Errorf("unknown name, want one of %s", strings.Join(Names(), ", "))
+}
+
+func known(isa string) bool {
+	for _, i := range isas {
+		if i == isa {
+			return true
+		}
+	}
+	return false
+}
+
+// Available lists every device, usable or not, the plainest first.
+func Available() []Info {
+	native := len(cpu.ISAs()) > 0
+	all := []Info{{Name: "ref", OK: true, Detail: "plain Go, sums in float64: the reference, about ten times slower"}}
+	if !native {
+		all[0].Default = true
+		all[0].Detail += "; the default here, for want of native kernels"
+	}
+	auto := automatic()
+	for _, isa := range isas {
+		i := Info{Name: "cpu/" + isa, OK: true}
+		if err := cpu.Why(isa); err != nil {
+			i.OK, i.Why = false, err.Error()
+		} else {
+			i.Detail = cpu.Describe()
+		}
+		i.Default = i.Name == auto
+		all = append(all, i)
+	}
+	return append(all, Info{Name: "cuda:0", Why: errNoGPU.Error()})
+}
+
+// automatic is the name of what auto opens, empty where it opens nothing (an
+// environment that asks for what cannot run).
+func automatic() string {
+	dev, err := open("auto")
+	if err != nil {
+		return ""
+	}
+	name := dev.Name()
+	if err := dev.Close(); err != nil {
+		return ""
+	}
+	return name
+}
