@@ -33,8 +33,8 @@ func TestConformanceInTiles(t *testing.T) {
 			continue
 		}
 		for _, c := range kerneltest.Cases() {
-			if !strings.HasPrefix(c.Name, "SpMM") {
-				continue
+			if !strings.HasPrefix(c.Name, "SpMM/crowd") && !strings.HasPrefix(c.Name, "SpMM/spans") {
+				continue // too few edges to cut, or too many sources for tiles this small
 			}
 			t.Run(i.Name+"/"+c.Name, func(t *testing.T) {
 				if err := c.Check(func() (kernels.Device, error) { return Open(i.Name) }); err != nil {
