@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"fmt"
-	"math"
 
 	"dorylus/kernels"
 )
@@ -76,81 +75,4 @@ func toDense(m *kernels.CSR) *kernels.Mat {
 		}
 	}
 	return d
-}
-
-// RowNormalize divides each feature row by its sum, taken in float64. Rows that sum
-// to zero stay as they are; it returns how many there are.
-func RowNormalize(r *Raw) (zero int) {
-	var row func(i int) []float32
-	switch {
-	case r.Dense != nil:
-		row = r.Dense.Row
-	case r.Sparse != nil:
-		r.Sparse.Val = valuesOf(r.Sparse)
-		row = func(i int) []float32 { return r.Sparse.Val[r.Sparse.RowPtr[i]:r.Sparse.RowPtr[i+1]] }
-	default:
-		return 0
-	}
-	for i := range r.N {
-		x := row(i)
-		sum := 0.0
-		for _, v := range x {
-			sum += float64(v)
-		}
-		if sum == 0 {
-			zero++
-			continue
-		}
-		for j, v := range x {
-			x[j] = float32(float64(v) / sum)
-		}
-	}
-	return zero
-}
-
-// Standardize shifts and scales each column of dense features to mean 0 and
-// population standard deviation 1. Constant columns become 0; it returns how many
-// there are. Sparse features are an error, since they would become dense.
-func Standardize(r *Raw) (constant int, err error) {
-	d := r.Dense
-	if d == nil {
-		return 0, fmt.Errorf("standardize %s: the features are not dense; use row normalisation, which keeps zeros", r.Name)
-	}
-	mean, dev := make([]float64, d.Cols), make([]float64, d.Cols)
-	for i := range d.Rows {
-		for c, x := range d.Row(i) {
-			mean[c] += float64(x) / float64(d.Rows)
-		}
-	}
-	for i := range d.Rows {
-		for c, x := range d.Row(i) {
-			dev[c] += (float64(x) - mean[c]) * (float64(x) - mean[c])
-		}
-	}
-	scale := make([]float64, d.Cols)
-	for c := range dev {
-		if s := math.Sqrt(dev[c] / float64(d.Rows)); s > 1e-12*math.Abs(mean[c]) {
-			scale[c] = 1 / s
-		} else {
-			constant++
-		}
-	}
-	for i := range d.Rows {
-		row := d.Row(i)
-		for c, x := range row {
-			row[c] = float32((float64(x) - mean[c]) * scale[c])
-		}
-	}
-	return constant, nil
-}
-
-// Identity gives every vertex a feature column of its own: what a graph without
-// features is trained on. It replaces the features that r has.
-func Identity(r *Raw) {
-	m := &kernels.CSR{Cols: r.N, RowPtr: make([]int64, r.N+1), Col: make([]int32, r.N)}
-	for v := range r.N {
-		m.Col[v] = int32(v)
-		m.RowPtr[v+1] = int64(v) + 1
-	}
-	r.Dense, r.Sparse = nil, m
 }

@@ -73,6 +73,11 @@ func gatherFeatures(s *store.Store, raw *dataset.Raw, opt Options) (changes []st
 		}
 		return nil, nil
 	}
+	compact := *raw
+	if note := dataset.CompactFeatures(&compact); note != "" {
+		changes = append(changes, note)
+		raw = &compact
+	}
 	if raw.Dense != nil {
 		s.Dense = gatherDense(raw.Dense, s.Order, opt)
 	} else {

@@ -353,7 +353,7 @@ func TestFeatures(t *testing.T) {
 		}
 	}
 	raw.Dense = nil
-	raw.Sparse = &kernels.CSR{Cols: 3, RowPtr: []int64{0, 2, 2, 5, 6}, Col: []int32{2, 0, 1, 0, 1, 2}, Val: []float32{1, 3, 1, 2, 1, 4}}
+	raw.Sparse = &kernels.CSR{Cols: 30, RowPtr: []int64{0, 2, 2, 5, 6}, Col: []int32{2, 0, 1, 0, 1, 2}, Val: []float32{1, 3, 1, 2, 1, 4}}
 	s = mustBuild(t, raw, Options{Features: RowNormalize})
 	if !slices.Equal(s.Sparse.Col, []int32{0, 2, 0, 1, 2}) || !slices.Equal(s.Sparse.Val, []float32{0.75, 0.25, 0.5, 0.5, 1}) {
 		t.Errorf("sparse row-normalize: columns %v, values %v", s.Sparse.Col, s.Sparse.Val)
