@@ -20,7 +20,9 @@ func inner(out, up *kernels.Mat) float64 {
 	return sum
 }
 
-func zeros(rows, cols int) *kernels.Mat { return kernels.FromSlice(rows, cols, make([]float32, rows*cols)) }
+func zeros(rows, cols int) *kernels.Mat {
+	return kernels.FromSlice(rows, cols, make([]float32, rows*cols))
+}
 
 // awayFromKinks moves values out of (-0.1, 0.1), where ReLU has its corner.
 func awayFromKinks(m *kernels.Mat) *kernels.Mat {
