@@ -88,7 +88,7 @@ func known(isa string) bool {
 // Available lists every device, usable or not, the plainest first.
 func Available() []Info {
 	native := len(cpu.ISAs()) > 0
-	all := []Info{{Name: "ref", OK: true, Detail: "plain Go, sums in float64: the reference, about ten times slower"}}
+	all := []Info{{Name: "ref", OK: true, Detail: "plain Go, sums in float64: the reference, for checks and small graphs"}}
 	if !native {
 		all[0].Default = true
 		all[0].Detail += "; the default here, for want of native kernels"
