@@ -31,6 +31,12 @@ type Raw struct {
 	// Labels has the class of each vertex, -1 where it has none; nil: unlabelled.
 	Labels  []int32
 	Classes []string // class names; nil: 0..max(Labels)
+	// Multi has, for each vertex, the classes it belongs to, ascending (Val is
+	// nil; N rows, Cols = classes), where a vertex may have several or none.
+	// Labels is then nil. A vertex counts as labelled if Labelled is nil or true
+	// for it.
+	Multi    *kernels.CSR
+	Labelled []bool
 
 	Splits []Split // what the source brings; may be empty
 	// Findings are what the reader itself noticed (ids without rows, records it
