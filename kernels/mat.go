@@ -58,6 +58,24 @@ func (m *Mat) Sub(s Span) *Mat {
 	return sub
 }
 
+// Columns is the matrix of columns [lo,hi) of m, sharing its memory.
+func (m *Mat) Columns(lo, hi int) *Mat {
+	if lo < 0 || hi < lo || hi > m.Cols {
+		panic(shapeError("Columns", "columns [%d,%d) of a matrix of %d columns", lo, hi, m.Cols))
+	}
+	sub := &Mat{Rows: m.Rows, Cols: hi - lo, Stride: m.Stride}
+	if m.Host != nil {
+		sub.Host = m.Host[:0]
+		if m.Rows > 0 && hi > lo {
+			sub.Host = m.Host[lo : (m.Rows-1)*m.Stride+hi]
+		}
+	}
+	if m.Addr != 0 {
+		sub.Addr = m.Addr + uintptr(lo)*4
+	}
+	return sub
+}
+
 // Span is the half-open row range [Lo,Hi).
 type Span struct{ Lo, Hi int }
 

@@ -247,6 +247,12 @@ type Stream interface {
 	// FromBF16 widens src, row after row without padding, into dst.
 	FromBF16(dst *Mat, src []uint16)
 
+	Accumulator
+	MaxGatherer
+	AttentionGatherer
+	Normalizer
+	MultiLabel
+
 	// Wait runs what is queued and returns the first error since the last Wait.
 	Wait() error
 	// Close releases the stream. It waits first.
