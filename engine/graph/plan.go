@@ -67,7 +67,7 @@ type Options struct {
 	// Backward[k] says that gradients cross hop k.
 	Backward []bool
 	// Skip[k] says that nothing gathers along hop k in an epoch (its result is
-	// kept): its edges are not built.
+	// kept): only its FwdSelf is built.
 	Skip []bool
 }
 
@@ -93,6 +93,7 @@ func Build(st *store.Store, opt Options) (*Plan, error) {
 	p.Hops = make([]Hop, opt.Levels-1)
 	for k := range p.Hops {
 		if k < len(opt.Skip) && opt.Skip[k] {
+			p.Hops[k].FwdSelf = self(&p.Levels[k], &p.Levels[k+1], n)
 			continue
 		}
 		back := k < len(opt.Backward) && opt.Backward[k]
@@ -162,6 +163,14 @@ func hop(st *store.Store, src, dst *Level, backward bool) Hop {
 		h.BwdSelf = pick(src, toDst)
 	}
 	return h
+}
+
+// self is Hop.FwdSelf alone.
+func self(src, dst *Level, n int) []int32 {
+	if src.Rows == nil && dst.Rows == nil {
+		return nil
+	}
+	return pick(dst, src.index(n))
 }
 
 // index maps store rows to level rows, -1 for those not in the level.

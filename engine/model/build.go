@@ -15,7 +15,9 @@ type builder struct {
 	p        Program
 	grad     map[int]int  // buffer -> buffer of its gradient
 	leaf     map[int]bool // buffers through which no parameter is reached
+	begun    map[int]bool // buffers whose gradient a backward stage has set already
 	backward []func()
+	dropX    int // the sparse features' values under dropout, NoBuf before their first use
 	dir      task.Dir
 }
 
@@ -29,7 +31,7 @@ type epilogue struct {
 }
 
 func newBuilder(cfg Config) *builder {
-	b := &builder{cfg: cfg, grad: map[int]int{}, leaf: map[int]bool{X: true}}
+	b := &builder{cfg: cfg, dropX: NoBuf, grad: map[int]int{}, leaf: map[int]bool{X: true}, begun: map[int]bool{}}
 	b.buf(Buf{Name: "X", Cols: cfg.Features, Const: true})
 	return b
 }
@@ -58,6 +60,32 @@ func (b *builder) gradOf(buf int) int {
 
 func (b *builder) needsGrad(buf int) bool { return !b.leaf[buf] }
 
+// contribute is gradOf for a stage that reads buf: first says that it is the first
+// to set the gradient; later ones add to it.
+func (b *builder) contribute(buf int) (d int, first bool) {
+	first = !b.begun[buf]
+	b.begun[buf] = true
+	return b.gradOf(buf), first
+}
+
+// setGrad is gradOf for a stage that cannot add: it must be the first.
+func (b *builder) setGrad(buf int) int {
+	d, first := b.contribute(buf)
+	if !first {
+		panic("model: a gather's gradient comes after another one of " + b.p.Bufs[buf].Name)
+	}
+	return d
+}
+
+// later keeps a place in the backward order: what is put into it runs after all
+// stages that are added from now on.
+func (b *builder) later() *func() {
+	f := new(func())
+	*f = func() {}
+	b.backward = append(b.backward, func() { (*f)() })
+	return f
+}
+
 // tensor adds an op, fused into the step before it if that is a tensor step too:
 // nothing between them touches the graph.
 func (b *builder) tensor(s Step, op Op) {
@@ -67,7 +95,8 @@ func (b *builder) tensor(s Step, op Op) {
 	}
 	s.Ops = []Op{op}
 	n := len(b.p.Steps)
-	if n == 0 || !b.p.Steps[n-1].Kind.Tensor() {
+	// Edge scores stay a task of their own, to run beside the graph or away from it.
+	if n == 0 || !b.p.Steps[n-1].Kind.Tensor() || b.p.Steps[n-1].Kind != s.Kind {
 		b.p.Steps = append(b.p.Steps, s)
 		return
 	}
@@ -106,7 +135,11 @@ func (b *builder) publish(buf, layer int) int {
 
 // gatherStep adds a publication and the gather that reads it.
 func (b *builder) gatherStep(g Gather, layer int, params []int) {
-	sc := b.publish(g.Src, layer)
+	b.gatherFrom(b.publish(g.Src, layer), g, layer, params)
+}
+
+// gatherFrom adds a gather of what step sc has published.
+func (b *builder) gatherFrom(sc int, g Gather, layer int, params []int) {
 	b.p.Steps = append(b.p.Steps, Step{
 		Kind: task.GA, Dir: b.dir, Layer: layer, Publish: NoBuf, Reads: sc, Gather: &g,
 		Name: task.Task{Kind: task.GA, Dir: b.dir}.Name(), In: []int{g.Src}, Out: []int{g.Dst}, Params: params,

@@ -20,6 +20,18 @@ type Config struct {
 	// features, both in [0,1).
 	Dropout, InputDropout float32
 
+	// AttentionDropout is GAT's rate on attention coefficients, Heads its number of
+	// heads in all layers but the last, OutHeads in the last, whose outputs are
+	// averaged.
+	AttentionDropout float32
+	Heads, OutHeads  int
+	// Aggregator is GraphSAGE's: "mean" (or "") or "max".
+	Aggregator string
+	// Residual adds each layer's input to its output, through a product where the
+	// widths differ; Norm is "", "layer". Neither touches the last layer.
+	Residual bool
+	Norm     string
+
 	Features int  // input width
 	Classes  int  // output width
 	Sparse   bool // features are CSR: their product comes before the gather
@@ -27,8 +39,11 @@ type Config struct {
 
 // Models maps the names of --model to their builders.
 var Models = map[string]func(Config) *Program{
-	"gcn": GCN,
-	"mlp": MLP,
+	"gcn":  GCN,
+	"mlp":  MLP,
+	"sage": SAGE,
+	"gin":  GIN,
+	"gat":  GAT,
 }
 
 // Names lists the known models, sorted.

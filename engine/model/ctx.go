@@ -14,6 +14,9 @@ type Ctx struct {
 	// IDs are the user's vertex indices of all rows of each level: the row ids of
 	// dropout. nil: the row itself.
 	IDs [][]int32
+	// Self maps, for each hop, the rows of its upper level to the same vertices'
+	// rows in the lower one; nil: the levels hold the same rows.
+	Self [][]int32
 	// SparseX are the sparse input features, one graph row per row of level 0.
 	SparseX kernels.Graph
 	// Weights and Grads are by parameter index.
@@ -41,6 +44,33 @@ func (c *Ctx) Span(buf int) kernels.Span { return c.Rows[c.Level[buf]] }
 
 // Mat is the block's rows of the buffer.
 func (c *Ctx) Mat(buf int) *kernels.Mat { return c.Full[buf].Sub(c.Span(buf)) }
+
+// SelfRows are the rows of buf, a buffer of level hop, that belong to the block's
+// vertices of level hop+1. It may use scratch slot 1.
+func (c *Ctx) SelfRows(buf, hop int) *kernels.Mat {
+	ids := c.Self[hop]
+	if ids == nil {
+		return c.Mat(buf)
+	}
+	span := c.Rows[hop+1]
+	full := c.Full[buf]
+	rows := c.Scratch(1, span.Len(), full.Cols)
+	c.S.GatherRows(rows, full, ids[span.Lo:span.Hi])
+	return rows
+}
+
+// AddToSelf adds d, one row per vertex of the block in level hop+1, to the same
+// vertices' rows of buf, a buffer of level hop.
+func (c *Ctx) AddToSelf(buf int, d *kernels.Mat, hop int) {
+	ids := c.Self[hop]
+	if ids == nil {
+		m := c.Mat(buf)
+		c.S.Add(m, m, d)
+		return
+	}
+	span := c.Rows[hop+1]
+	c.S.AddRows(c.Full[buf], d, ids[span.Lo:span.Hi])
+}
 
 // Drop is the dropout of rate p on whole-level matrices, keyed for a layer
 // (0: the input); off outside training.

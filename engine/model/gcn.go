@@ -14,23 +14,28 @@ func GCN(cfg Config) *Program {
 	h, width := X, cfg.Features
 	for l := 1; l <= cfg.Layers; l++ {
 		out, e := b.layerEnd(l)
-		spec := ParamSpec{Name: name("conv", l) + ".lin.weight", Rows: width, Cols: out, Init: Glorot, Transposed: true, Layer: l}
-		switch {
-		case h == X && !cfg.Sparse && cfg.InputDropout == 0:
-			h = b.linear(b.kept("ÂX", X, NormGCN), l, spec, b.withBias(e, l, out))
-		case width <= out && !(h == X && cfg.Sparse):
-			if h == X {
-				h = b.droppedInput()
-			}
-			h = b.linear(b.gather(h, l, NormGCN, plain), l, spec, b.withBias(e, l, out))
-		default:
-			z := b.linear(h, l, spec, plain)
-			h = b.gather(z, l, NormGCN, b.withBias(e, l, out))
-		}
+		conv := func(h int, e epilogue) int { return b.gcn(h, width, out, l, e) }
+		h = b.layer(h, l, width, out, e, conv)
 		width = out
 	}
 	b.loss(h)
 	return b.finish()
+}
+
+// gcn is one convolution.
+func (b *builder) gcn(h, width, out, l int, e epilogue) int {
+	spec := ParamSpec{Name: name("conv", l) + ".lin.weight", Rows: width, Cols: out, Init: Glorot, Transposed: true, Layer: l}
+	switch {
+	case h == X && !b.cfg.Sparse && b.cfg.InputDropout == 0:
+		return b.linear(b.kept("ÂX", X, NormGCN), l, spec, b.withBias(e, l, out))
+	case width <= out && !(h == X && b.cfg.Sparse):
+		if h == X {
+			h = b.droppedInput()
+		}
+		return b.linear(b.gather(h, l, NormGCN, plain), l, spec, b.withBias(e, l, out))
+	}
+	z := b.linear(h, l, spec, plain)
+	return b.gather(z, l, NormGCN, b.withBias(e, l, out))
 }
 
 // MLP is the control without a graph: the same layers with no gather.
@@ -62,8 +67,12 @@ func (b *builder) layerEnd(l int) (int, epilogue) {
 }
 
 func (b *builder) withBias(e epilogue, l, width int) epilogue {
+	return b.withBiasNamed(e, name("conv", l)+".bias", l, width)
+}
+
+func (b *builder) withBiasNamed(e epilogue, name string, l, width int) epilogue {
 	if b.cfg.Bias {
-		e.bias = b.param(ParamSpec{Name: name("conv", l) + ".bias", Rows: 1, Cols: width, Layer: l, Bias: true})
+		e.bias = b.param(ParamSpec{Name: name, Rows: 1, Cols: width, Layer: l, Bias: true})
 	}
 	return e
 }

@@ -15,6 +15,7 @@ type Init uint8
 const (
 	Zero   Init = iota
 	Glorot      // uniform in ±sqrt(6/(rows+cols)), as PyG's glorot
+	One
 )
 
 // ParamSpec is one trainable matrix, Rows x Cols; a bias is 1 x Cols.
@@ -25,8 +26,9 @@ type ParamSpec struct {
 	Rows, Cols int
 	Init       Init
 	Transposed bool
-	Layer      int  // 1-based
-	Bias       bool // weight decay usually leaves these alone
+	Layer      int   // 1-based
+	Bias       bool  // weight decay usually leaves these alone
+	Shape      []int // in which it is exported; nil: as above, a Bias of one dimension
 }
 
 // X is the buffer of input features in every program: level 0, constant.
@@ -59,6 +61,8 @@ type Norm uint8
 const (
 	NormNone Norm = iota
 	NormGCN       // D^-½ (A+I) D^-½ with D by weighted in-degree (Kipf and Welling, 2017)
+	NormMean      // each row divided by the sum of its edge weights; no self-loops
+	NormSelf      // not scaled; self-loops of weight 1 where there are none
 )
 
 // Gather is what a GA step computes: Dst from Src along the edges between levels
@@ -71,6 +75,16 @@ type Gather struct {
 	// Ep, if not nil, is fused into the gather: it returns the epilogue on
 	// whole-level matrices.
 	Ep func(c *Ctx) *kernels.Epilogue
+	// Run, if not nil, gathers in the place of SpMM.
+	Run func(c *Ctx, a *GatherArgs)
+}
+
+// GatherArgs are what a gather of its own kind works with.
+type GatherArgs struct {
+	G    kernels.Graph
+	Src  *kernels.Mat // the published rows of the source level
+	Args kernels.Gather
+	Rows kernels.Span // of the destination level
 }
 
 // Op is one stage on the rows of one block, forward or backward.

@@ -19,12 +19,9 @@ func (b *builder) linear(in, layer int, spec ParamSpec, e epilogue) int {
 	if e.bias != NoBuf {
 		s.Params = append(s.Params, e.bias)
 	}
-	switch {
-	case in == X && b.cfg.Sparse:
+	if in == X && b.cfg.Sparse {
 		b.sparseLinear(s, w, out, e)
-	case in == X && b.cfg.InputDropout > 0:
-		b.droppedLinear(s, w, out, e)
-	default:
+	} else {
 		b.denseLinear(s, in, w, out, e)
 	}
 	return out
@@ -32,33 +29,42 @@ func (b *builder) linear(in, layer int, spec ParamSpec, e epilogue) int {
 
 func (b *builder) denseLinear(s Step, in, w, out int, e epilogue) {
 	level, layer := b.p.Bufs[out].Level, s.Layer
+	rows := b.denseInput(in)
 	b.tensor(s, func(c *Ctx) {
-		c.S.GEMM(c.Mat(out), c.Mat(in), c.Weights[w], kernels.NN, e.forward(c, level, false))
+		c.S.GEMM(c.Mat(out), rows(c), c.Weights[w], kernels.NN, e.forward(c, level, false))
 	})
 	b.backward = append(b.backward, func() {
 		b.backOp(out, e, layer)
 		d := b.gradOf(out)
 		back := Step{Kind: task.AV, Layer: layer, In: []int{in, d}, Grads: []int{w}}
-		dIn := NoBuf
+		dIn, first := NoBuf, true
 		if b.needsGrad(in) {
-			dIn = b.gradOf(in)
+			dIn, first = b.contribute(in)
 			back.Out, back.Params = []int{dIn}, []int{w}
 		}
 		b.tensor(back, func(c *Ctx) {
 			dm := c.Mat(d)
-			c.S.GEMM(c.Grads[w], c.Mat(in), dm, kernels.TN, nil)
-			if dIn != NoBuf {
+			c.S.GEMM(c.Grads[w], rows(c), dm, kernels.TN, nil)
+			switch {
+			case dIn == NoBuf:
+			case first:
 				c.S.GEMM(c.Mat(dIn), dm, c.Weights[w], kernels.NT, nil)
+			default:
+				c.S.AddGEMM(c.Mat(dIn), dm, c.Weights[w], kernels.NT, nil)
 			}
 		})
 	})
 }
 
-// droppedLinear multiplies dense features under input dropout. The dropped
-// features are made again for the backward product rather than kept.
-func (b *builder) droppedLinear(s Step, w, out int, e epilogue) {
-	level, layer, p := b.p.Bufs[out].Level, s.Layer, b.cfg.InputDropout
-	dropped := func(c *Ctx) *kernels.Mat {
+// denseInput gives the block's rows of a dense input. Features under input dropout
+// are dropped anew whenever they are asked for, in scratch slot 0, rather than
+// kept.
+func (b *builder) denseInput(in int) func(c *Ctx) *kernels.Mat {
+	p := b.cfg.InputDropout
+	if in != X || p == 0 {
+		return func(c *Ctx) *kernels.Mat { return c.Mat(in) }
+	}
+	return func(c *Ctx) *kernels.Mat {
 		x := c.Mat(X)
 		if !c.Train {
 			return x
@@ -67,48 +73,48 @@ func (b *builder) droppedLinear(s Step, w, out int, e epilogue) {
 		c.S.Forward(d, x, &kernels.Epilogue{Drop: c.BlockDrop(p, 0, 0)}, kernels.Span{Hi: x.Rows})
 		return d
 	}
-	b.tensor(s, func(c *Ctx) {
-		c.S.GEMM(c.Mat(out), dropped(c), c.Weights[w], kernels.NN, e.forward(c, level, false))
-	})
-	b.backward = append(b.backward, func() {
-		b.backOp(out, e, layer)
-		d := b.gradOf(out)
-		b.tensor(Step{Kind: task.AV, Layer: layer, In: []int{X, d}, Grads: []int{w}}, func(c *Ctx) {
-			c.S.GEMM(c.Grads[w], dropped(c), c.Mat(d), kernels.TN, nil)
-		})
-	})
 }
 
-// sparseLinear multiplies CSR features without making them dense. Under input
-// dropout the values that survive are kept, one per non-zero, for both
-// directions.
-func (b *builder) sparseLinear(s Step, w, out int, e epilogue) {
-	level, layer, p := b.p.Bufs[out].Level, s.Layer, b.cfg.InputDropout
-	drop := NoBuf
-	if p > 0 {
-		drop = b.buf(Buf{Name: "drop(X)", Cols: 1, Edges: true})
-		s.Out = append(s.Out, drop)
+// sparseValues gives the values of the sparse features: nil for their own. Under
+// input dropout those that survive are kept, one per non-zero, from their first
+// use in an epoch to the last one backward; the first use sets them.
+func (b *builder) sparseValues(s *Step) func(c *Ctx) *kernels.Mat {
+	p := b.cfg.InputDropout
+	if p == 0 {
+		return func(*Ctx) *kernels.Mat { return nil }
 	}
-	values := func(c *Ctx) *kernels.Mat {
-		if drop == NoBuf || !c.Train {
+	set := b.dropX == NoBuf
+	if set {
+		b.dropX = b.buf(Buf{Name: "drop(X)", Cols: 1, Edges: true})
+		s.Out = append(s.Out, b.dropX)
+	} else {
+		s.In = append(s.In, b.dropX)
+	}
+	drop := b.dropX
+	return func(c *Ctx) *kernels.Mat {
+		if !c.Train {
 			return nil
 		}
-		return c.Full[drop]
-	}
-	b.tensor(s, func(c *Ctx) {
-		rows := c.Rows[0]
-		if v := values(c); v != nil {
-			c.S.EdgeDropout(v, c.SparseX, c.Drop(p, 0, 0), rows)
+		v := c.Full[drop]
+		if set {
+			c.S.EdgeDropout(v, c.SparseX, c.Drop(p, 0, 0), c.Rows[0])
 		}
-		c.S.SpMM(c.Full[out], c.SparseX, c.Weights[w], kernels.Gather{W: values(c), Ep: e.forward(c, level, true)}, rows)
+		return v
+	}
+}
+
+// sparseLinear multiplies CSR features without making them dense.
+func (b *builder) sparseLinear(s Step, w, out int, e epilogue) {
+	level, layer := b.p.Bufs[out].Level, s.Layer
+	values := b.sparseValues(&s)
+	b.tensor(s, func(c *Ctx) {
+		c.S.SpMM(c.Full[out], c.SparseX, c.Weights[w], kernels.Gather{W: values(c), Ep: e.forward(c, level, true)}, c.Rows[0])
 	})
 	b.backward = append(b.backward, func() {
 		b.backOp(out, e, layer)
 		d := b.gradOf(out)
 		back := Step{Kind: task.AV, Layer: layer, In: []int{X, d}, Grads: []int{w}}
-		if drop != NoBuf {
-			back.In = append(back.In, drop)
-		}
+		values := b.sparseValues(&back)
 		b.tensor(back, func(c *Ctx) {
 			c.S.SpMMT(c.Grads[w], c.SparseX, values(c), c.Full[d], c.Rows[0])
 		})
@@ -138,7 +144,7 @@ func (b *builder) gather(in, layer int, norm Norm, e epilogue) int {
 	b.backward = append(b.backward, func() {
 		b.backOp(out, e, layer)
 		if b.needsGrad(in) {
-			b.gatherStep(Gather{Hop: of.Level, Back: true, Src: b.gradOf(out), Dst: b.gradOf(in), Norm: norm}, layer, nil)
+			b.gatherStep(Gather{Hop: of.Level, Back: true, Src: b.gradOf(out), Dst: b.setGrad(in), Norm: norm}, layer, nil)
 		}
 	})
 	return out
