@@ -28,8 +28,12 @@ func CheckZero(dst *Mat) { check("Zero").mat("dst", dst) }
 
 // CheckGEMM panics with a *ShapeError unless GEMM can run. Sizes and strides must
 // fit 32 bits, as BLAS wants.
-func CheckGEMM(dst, a, b *Mat, t Trans, ep *Epilogue) {
-	op := check("GEMM")
+func CheckGEMM(dst, a, b *Mat, t Trans, ep *Epilogue) { check("GEMM").product(dst, a, b, t, ep) }
+
+// CheckAddGEMM panics with a *ShapeError unless AddGEMM can run.
+func CheckAddGEMM(dst, a, b *Mat, t Trans, ep *Epilogue) { check("AddGEMM").product(dst, a, b, t, ep) }
+
+func (op check) product(dst, a, b *Mat, t Trans, ep *Epilogue) {
 	op.mat("a", a)
 	op.mat("b", b)
 	switch t {

@@ -11,12 +11,16 @@ type MaxGatherer interface {
 	// and arg[v,c] to the u it came from, the first among equals: an int32 kept as
 	// the bits of a float32 (ArgBits), so that it can lie beside dst in one matrix.
 	// A NaN counts as larger than all numbers. Without such an edge dst is 0 and
-	// arg -1. arg has dst's shape, or is nil if it is not wanted.
+	// arg -1. The weights are the graph's own; without them all edges count. arg has
+	// dst's shape, or is nil if it is not wanted.
 	SpMMMax(dst, arg *Mat, g Graph, x *Mat, rows Span)
 
-	// SpMMMaxBack is its gradient, along the transpose: for u in rows,
+	// SpMMMaxBack is its gradient, along the transpose, whose row u lists the v of
+	// its edges u -> v. For u in rows,
 	//
-	//	dx[u,c] = sum over back-edges (v,u) of  dy[v,c] where arg[v,c] == u, in edge order
+	//	dx[u,c] = sum of dy[v,c] over those v, each once, with arg[v,c] == u, in edge order
+	//
+	// The weights of the transpose are not read.
 	SpMMMaxBack(dx *Mat, back Graph, dy, arg *Mat, rows Span)
 }
 

@@ -16,6 +16,9 @@ type stream struct {
 	table  *native.Table
 	closed bool
 	err    error
+
+	plain    kernels.Stream
+	plainDev kernels.Device
 }
 
 var errClosed = errors.New("the stream is closed")

@@ -7,28 +7,42 @@ import "dorylus/kernels"
 func (s *stream) GEMM(dst, a, b *kernels.Mat, t kernels.Trans, ep *kernels.Epilogue) {
 	kernels.CheckGEMM(dst, a, b, t, ep)
 	kernels.CheckHost("GEMM", dst, a, b, bias(ep))
-	if !s.runs("GEMM") || dst.Cols == 0 || dst.Rows == 0 {
-		return
+	if s.runs("GEMM") {
+		s.product(dst, a, b, t, ep, false)
 	}
-	switch t {
-	case kernels.NN:
-		s.gemmNN(dst, a, b, ep)
-	case kernels.NT:
-		s.gemmNT(dst, a, b, ep)
-	case kernels.TN:
-		s.gemmTN(dst, a, b, ep)
+}
+
+// product is GEMM, or AddGEMM if add.
+func (s *stream) product(dst, a, b *kernels.Mat, t kernels.Trans, ep *kernels.Epilogue, add bool) {
+	switch {
+	case dst.Cols == 0 || dst.Rows == 0:
+	case t == kernels.NN && a.Cols > 0:
+		s.gemmNN(dst, a, b, ep, add)
+	case t == kernels.NT && a.Cols > 0:
+		s.gemmNT(dst, a, b, ep, add)
+	case t == kernels.TN && a.Rows > 0:
+		s.gemmTN(dst, a, b, ep, add)
+	default: // no terms: no row of a or b has memory
+		for i := range dst.Rows {
+			finish(dst.Row(i), s.start(dst, i, add), i, ep)
+		}
 	}
+}
+
+// start is the sums of row i before the product: zero, or what dst holds.
+func (s *stream) start(dst *kernels.Mat, i int, add bool) []float64 {
+	acc := s.zeros(dst.Cols)
+	if add {
+		axpy(acc, 1, dst.Row(i))
+	}
+	return acc
 }
 
 // gemmNN adds a[i,k] times row k of b, for each row i of dst, four rows of b at a
 // time.
-func (s *stream) gemmNN(dst, a, b *kernels.Mat, ep *kernels.Epilogue) {
-	if a.Cols == 0 { // no row of a or b has memory
-		s.empty(dst, ep)
-		return
-	}
+func (s *stream) gemmNN(dst, a, b *kernels.Mat, ep *kernels.Epilogue, add bool) {
 	for i := range dst.Rows {
-		acc := s.zeros(dst.Cols)
+		acc := s.start(dst, i, add)
 		f := a.Host[i*a.Stride:]
 		k := 0
 		for ; k+4 <= a.Cols; k += 4 {
@@ -41,29 +55,22 @@ func (s *stream) gemmNN(dst, a, b *kernels.Mat, ep *kernels.Epilogue) {
 	}
 }
 
-// empty sets dst to the epilogue of sums without terms.
-func (s *stream) empty(dst *kernels.Mat, ep *kernels.Epilogue) {
-	for i := range dst.Rows {
-		finish(dst.Row(i), s.zeros(dst.Cols), i, ep)
-	}
-}
-
 // gemmNT takes the product of row i of a and row j of b, four rows of b at a
 // time, so that each value of a is read and widened once for four sums.
-func (s *stream) gemmNT(dst, a, b *kernels.Mat, ep *kernels.Epilogue) {
-	if a.Cols == 0 { // no row of a or b has memory
-		s.empty(dst, ep)
-		return
-	}
+func (s *stream) gemmNT(dst, a, b *kernels.Mat, ep *kernels.Epilogue, add bool) {
 	for i := range dst.Rows {
-		acc := s.zeros(dst.Cols)
+		acc := s.start(dst, i, add)
 		x := a.Row(i)
 		j := 0
 		for ; j+4 <= len(acc); j += 4 {
-			acc[j], acc[j+1], acc[j+2], acc[j+3] = dot4(x, b.Row(j), b.Row(j+1), b.Row(j+2), b.Row(j+3))
+			s0, s1, s2, s3 := dot4(x, b.Row(j), b.Row(j+1), b.Row(j+2), b.Row(j+3))
+			acc[j] += s0
+			acc[j+1] += s1
+			acc[j+2] += s2
+			acc[j+3] += s3
 		}
 		for ; j < len(acc); j++ {
-			acc[j] = dot(x, b.Row(j))
+			acc[j] += dot(x, b.Row(j))
 		}
 		finish(dst.Row(i), acc, i, ep)
 	}
@@ -71,9 +78,14 @@ func (s *stream) gemmNT(dst, a, b *kernels.Mat, ep *kernels.Epilogue) {
 
 // gemmTN adds, for four inner rows k at a time, a[k,i] times row k of b to row i
 // of a float64 copy of dst.
-func (s *stream) gemmTN(dst, a, b *kernels.Mat, ep *kernels.Epilogue) {
+func (s *stream) gemmTN(dst, a, b *kernels.Mat, ep *kernels.Epilogue, add bool) {
 	n := dst.Cols
 	acc := s.zeros(dst.Rows * n)
+	if add {
+		for i := range dst.Rows {
+			axpy(acc[i*n:(i+1)*n], 1, dst.Row(i))
+		}
+	}
 	k := 0
 	for ; k+4 <= a.Rows; k += 4 {
 		x0, x1, x2, x3 := a.Row(k), a.Row(k+1), a.Row(k+2), a.Row(k+3)
