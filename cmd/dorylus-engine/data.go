@@ -48,7 +48,7 @@ func (a *app) loadData(ctx context.Context, c *engine.Config, quiet bool) (*stor
 	}
 	st, err := prepare.Build(ctx, raw, prepare.Options{
 		Features: featureChoice(c.Features, raw.Format), Split: c.Split, Seed: seed, Order: c.Order,
-		Threads: c.Threads, Partitioner: partitioner, Consume: true,
+		Threads: c.Threads, Partitioner: partitioner, Consume: true, Progress: a.stages(quiet),
 	})
 	if err != nil {
 		return nil, err
