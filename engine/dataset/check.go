@@ -185,7 +185,7 @@ func (c *checker) weights() {
 	c.add(bad.finding("non-finite-weights", Error, "one such edge makes every number near it NaN", "remove these edges or give them a number"))
 	c.add(below.finding("negative-degree", Error, "the degree plus its self-loop is not above zero, and its square root does not exist", "use weights that are not negative, or leave them out"))
 	c.add(negative.finding("negative-weights", Warning, "neighbours are subtracted; normalising by degree assumes weights that are not negative", "check that this is meant, or leave the weights out"))
-	c.add(zero.finding("zero-weights", Warning, "the edge passes nothing on; GAT, which looks at the structure alone, attends to it all the same", "remove these edges from the source, or read another column of weights (--weight-column)"))
+	c.add(zero.finding("zero-weights", Warning, "the edge passes nothing on where weights are used, but counts as an edge where they are not", "remove these edges from the source, or read another column of weights (--weight-column)"))
 }
 
 // tally counts and remembers the first example.
