@@ -14,7 +14,7 @@ NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
 CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... $(NATIVE)
 
-.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-all fuzz lint bench accuracy check clean
+.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-all fuzz lint bench bench-kernels accuracy check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,8 +56,11 @@ lint: ## gofmt, go vet, staticcheck
 bench: ## all benchmarks, once
 	$(GO) test -tags "$(TAGS)" -run '^$$' -bench . -benchtime 1x ./...
 
-accuracy: build ## ten seeds of the default GCN on Cora
-	bin/dorylus-engine --runs=10
+bench-kernels: ## the sparse and dense kernels beside the machine's ceilings
+	$(GO) run -tags "$(TAGS)" ./bench/kernels
+
+accuracy: build ## published accuracies, as means over seeds; needs the reference data
+	$(GO) run ./bench/accuracy
 
 check: lint test-all fuzz ## all of the above but the benchmarks: before pushing
 

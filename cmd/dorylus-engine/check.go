@@ -77,7 +77,7 @@ func (a *app) check(ctx context.Context, src string, opt dataset.Options, asJSON
 		}
 	}
 	if errors > 0 {
-		return fmt.Errorf("check %s: training would be wrong, for %d reasons; see the findings marked error", src, errors)
+		return fmt.Errorf("check %s: training would be wrong; findings marked error: %d", src, errors)
 	}
 	if !asJSON {
 		fmt.Fprintln(a.out, "Nothing found that would make training wrong.")

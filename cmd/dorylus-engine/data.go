@@ -26,7 +26,14 @@ func (a *app) loadData(ctx context.Context, c *engine.Config, quiet bool) (*stor
 		if err := notForStores(c); err != nil {
 			return nil, err
 		}
-		return store.Open(c.Data, store.OpenOptions{})
+		st, err := store.Open(c.Data, store.OpenOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if err := dataset.Fatal(st.Meta.Findings); err != nil {
+			a.warn(fmt.Errorf("%s was prepared with --force: %w", c.Data, firstProblem(err, c.Data)))
+		}
+		return st, nil
 	}
 	raw, err := dataset.Open(ctx, c.Data, dataset.Options{SplitFile: c.SplitFile})
 	if err != nil {
@@ -41,7 +48,7 @@ func (a *app) loadData(ctx context.Context, c *engine.Config, quiet bool) (*stor
 	}
 	st, err := prepare.Build(ctx, raw, prepare.Options{
 		Features: featureChoice(c.Features, raw.Format), Split: c.Split, Seed: seed, Order: c.Order,
-		Threads: c.Threads, Partitioner: partitioner, Consume: true,
+		Threads: c.Threads, Partitioner: partitioner, Consume: true, Progress: a.stages(quiet),
 	})
 	if err != nil {
 		return nil, err

@@ -24,7 +24,11 @@ func (e *edgeList) attach(place func(id string) (int32, bool)) error {
 	if t := e.labels; t != nil {
 		raw.Classes = t.classes
 		if t.ids == nil {
-			raw.Labels = t.labels
+			if t.sets != nil {
+				t.sets.store(raw)
+			} else {
+				raw.Labels = t.labels
+			}
 			return nil
 		}
 		order, err := placeRows(t.name, t.ids, raw.N, place)

@@ -130,6 +130,10 @@ func (c *checker) shapes() bool {
 		return bad(fmt.Sprintf("%d names for %d vertices", len(r.IDs), r.N))
 	case r.Labels != nil && len(r.Labels) != r.N:
 		return bad(fmt.Sprintf("%d labels for %d vertices", len(r.Labels), r.N))
+	case r.Multi != nil && r.Multi.Rows() != r.N:
+		return bad(fmt.Sprintf("%d rows of classes for %d vertices", r.Multi.Rows(), r.N))
+	case r.Labelled != nil && len(r.Labelled) != r.N:
+		return bad(fmt.Sprintf("%d vertices are said to be labelled or not, of %d", len(r.Labelled), r.N))
 	case r.Dense != nil && r.Dense.Rows != r.N:
 		return bad(fmt.Sprintf("%d rows of features for %d vertices", r.Dense.Rows, r.N))
 	case r.Sparse != nil && r.Sparse.Rows() != r.N:
@@ -145,7 +149,7 @@ func (c *checker) shapes() bool {
 		}
 	}
 	c.add(Finding{Code: "edge-out-of-range", Severity: Error, Count: outside, First: first,
-		Effect: fmt.Sprintf("the edge names a vertex outside [0,%d)", r.N), Remedy: "declare more vertices, or correct the edge"})
+		Effect: fmt.Sprintf("the edge names a vertex outside [0,%d): its message would come from another vertex's memory", r.N), Remedy: "declare more vertices (--vertices), or correct the edge"})
 	return outside == 0
 }
 
@@ -181,7 +185,7 @@ func (c *checker) weights() {
 	c.add(bad.finding("non-finite-weights", Error, "one such edge makes every number near it NaN", "remove these edges or give them a number"))
 	c.add(below.finding("negative-degree", Error, "the degree plus its self-loop is not above zero, and its square root does not exist", "use weights that are not negative, or leave them out"))
 	c.add(negative.finding("negative-weights", Warning, "neighbours are subtracted; normalising by degree assumes weights that are not negative", "check that this is meant, or leave the weights out"))
-	c.add(zero.finding("zero-weights", Warning, "the edge passes nothing on, but counts for the structure", "remove these edges if they are not meant"))
+	c.add(zero.finding("zero-weights", Warning, "the edge passes nothing on where weights are used, but counts as an edge where they are not", "remove these edges from the source, or read another column of weights (--weight-column)"))
 }
 
 // tally counts and remembers the first example.

@@ -10,7 +10,7 @@ func (c *checker) edges() {
 	r := c.r
 	if len(r.Src) == 0 {
 		c.add(Finding{Code: "no-edges", Severity: Warning, Count: 1, First: r.where(0),
-			Effect: "every vertex is on its own: a model of the graph is no better than one without it", Remedy: "check the edge file"})
+			Effect: "every vertex is on its own: a model of the graph is no better than one without it", Remedy: "check that the right file of edges is read (--edges-file)"})
 		return
 	}
 	ptr, col := r.bySource()
@@ -73,7 +73,7 @@ func (c *checker) repeats(ptr []int64, col []int32) {
 		seen = true
 	}
 	f := Finding{Code: "duplicate-edges", Severity: Info, Count: count, First: first,
-		Effect: "they are merged into one edge", Remedy: "nothing to do, unless repeats are meant as weights: then give a weight column"}
+		Effect: "they are merged into one edge: a neighbour counts once, however often it is listed", Remedy: "nothing to do, unless repeats are meant as weights: then give a weight column"}
 	if r.Weight != nil {
 		f.Severity = Warning
 		f.Effect = "they are merged into one edge, and their weights are added"
@@ -90,7 +90,7 @@ func (c *checker) loops() {
 			loops.hit(func() string { return r.record(i) })
 		}
 	}
-	c.add(loops.finding("self-loops", Info, "the vertex gathers from itself by this edge; GCN and GAT add none of their own there", "prepare with self-loops removed if they carry no meaning"))
+	c.add(loops.finding("self-loops", Info, "the vertex gathers from itself by this edge; GCN and GAT add none of their own there", "prepare with --self-loops=remove if they carry no meaning"))
 }
 
 // oneWay counts distinct edges u -> v without v -> u. Sources and destinations both
@@ -117,7 +117,7 @@ func (c *checker) oneWay(ptr []int64, col []int32) {
 			}
 		}
 	}
-	f := oneWay.finding("one-way-edges", Info, "", "prepare it as undirected if a link counts for both ends")
+	f := oneWay.finding("one-way-edges", Info, "", "prepare with --direction=undirected if a link counts for both ends")
 	f.Effect = fmt.Sprintf("%.1f %% of the edges have no reverse: messages flow only from source to destination", 100*float64(oneWay.count)/float64(max(edges, 1)))
 	c.add(f)
 }
@@ -166,6 +166,6 @@ func (c *checker) components() {
 	if components > 1 {
 		c.add(Finding{Code: "disconnected", Severity: Info, Count: components,
 			First:  fmt.Sprintf("the largest component has %d of %d vertices", largest, r.N),
-			Effect: "nothing flows between components (isolated vertices are not counted here)", Remedy: "nothing to do: this is common"})
+			Effect: "nothing flows between components (isolated vertices are not counted here)", Remedy: "nothing to do: this is common, unless edges are missing from the source"})
 	}
 }

@@ -2,95 +2,17 @@ package dataset
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 )
-
-// features looks for numbers that spoil training, and for rows and columns that say nothing.
-func (c *checker) features() {
-	r := c.r
-	if r.Dense == nil && r.Sparse == nil {
-		c.add(Finding{Code: "no-features", Severity: Warning, Count: int64(r.N),
-			Effect: "there is nothing to classify by", Remedy: "give features, or prepare with identity features: one column per vertex"})
-		return
-	}
-	var bad, zeroRows tally
-	value := func(v, col int, x float32) bool {
-		if f := float64(x); math.IsNaN(f) || math.IsInf(f, 0) {
-			bad.hit(func() string { return fmt.Sprintf("row %d (vertex %s), column %d: %v", v, r.name(v), col, x) })
-		}
-		return x != 0
-	}
-	var constant int64
-	if d := r.Dense; d != nil {
-		same := slices.Repeat([]bool{true}, d.Cols)
-		for v := range d.Rows {
-			any := false
-			for col, x := range d.Row(v) {
-				any = value(v, col, x) || any
-				if x != d.Host[col] {
-					same[col] = false
-				}
-			}
-			if !any {
-				zeroRows.hit(func() string { return "vertex " + r.name(v) })
-			}
-		}
-		for _, s := range same {
-			if s {
-				constant++
-			}
-		}
-	} else {
-		constant = c.sparseFeatures(value, &zeroRows)
-	}
-	c.add(bad.finding("non-finite-features", Error, "one such value makes every weight NaN in the first epoch", "replace it with a number, for example the column's mean"))
-	c.add(zeroRows.finding("zero-features", Info, "they are classified by their neighbours alone", "nothing to do, unless their features are missing from the source"))
-	c.add(Finding{Code: "constant-columns", Severity: Info, Count: constant,
-		Effect: "these feature columns are the same for every vertex and cost time only", Remedy: "leave them out"})
-}
-
-// sparseFeatures does the same for CSR and returns the number of constant columns.
-func (c *checker) sparseFeatures(value func(v, col int, x float32) bool, zeroRows *tally) (constant int64) {
-	r := c.r
-	m := r.Sparse
-	given := make([]int32, m.Cols)
-	first := make([]float32, m.Cols)
-	differs := make([]bool, m.Cols)
-	for v := range m.Rows() {
-		any := false
-		for j := m.RowPtr[v]; j < m.RowPtr[v+1]; j++ {
-			col, x := m.Col[j], float32(1)
-			if m.Val != nil {
-				x = m.Val[j]
-			}
-			any = value(v, int(col), x) || any
-			if x == 0 {
-				continue
-			}
-			if given[col] == 0 {
-				first[col] = x
-			}
-			differs[col] = differs[col] || x != first[col]
-			given[col]++
-		}
-		if !any {
-			zeroRows.hit(func() string { return "vertex " + r.name(v) })
-		}
-	}
-	for col, n := range given {
-		if n == 0 || int(n) == r.N && !differs[col] {
-			constant++
-		}
-	}
-	return constant
-}
 
 // classes is the number of classes that r's names or labels imply.
 func (r *Raw) classes() int {
 	n := len(r.Classes)
-	if n == 0 {
+	switch {
+	case n > 0:
+	case r.Multi != nil:
+		n = r.Multi.Cols
+	default:
 		for _, c := range r.Labels {
 			n = max(n, int(c)+1)
 		}
@@ -109,31 +31,105 @@ func (r *Raw) className(k int) string {
 // labels looks at the range of labels and the sizes of classes.
 func (c *checker) labels() {
 	r := c.r
-	if r.Labels == nil {
-		c.add(Finding{Code: "no-labels", Severity: Warning, Count: int64(r.N),
-			Effect: "there is nothing to train for", Remedy: "give a file of labels"})
+	if !r.hasLabels() {
+		c.add(Finding{Code: "no-labels", Severity: Warning, Count: int64(r.N), First: r.where(0),
+			Effect: "there is nothing to train for", Remedy: "give a file of labels (--labels-file)"})
 		return
 	}
 	classes := r.classes()
 	size := make([]int64, classes)
-	var outside, none tally
-	for v, k := range r.Labels {
+	var outside, none, without tally
+	for v := range r.N {
 		switch {
-		case k == -1:
+		case r.Labels != nil && r.Labels[v] < -1:
+			outside.hit(func() string { return fmt.Sprintf("vertex %s with label %d", r.name(v), r.Labels[v]) })
+			continue
+		case !r.labelled(v):
 			none.hit(func() string { return "vertex " + r.name(v) })
-		case k < 0 || int(k) >= classes:
-			outside.hit(func() string { return fmt.Sprintf("vertex %s with label %d", r.name(v), k) })
-		default:
+			continue
+		}
+		for _, k := range r.classesOf(v) {
+			if k < 0 || int(k) >= classes {
+				outside.hit(func() string { return fmt.Sprintf("vertex %s with label %d", r.name(v), k) })
+				continue
+			}
 			size[k]++
 		}
+		if len(r.classesOf(v)) == 0 {
+			without.hit(func() string { return "vertex " + r.name(v) })
+		}
 	}
-	c.add(outside.finding("label-out-of-range", Error, fmt.Sprintf("labels must be in [0,%d), the number of classes, or -1 for none", classes), "correct the labels or the list of class names"))
+	c.add(outside.finding("label-out-of-range", Error, fmt.Sprintf("labels must be in [0,%d), the number of classes, or -1 for none: the loss of any other is not defined", classes), "correct the labels or the list of class names"))
 	c.add(none.finding("unlabelled", Info, "they take part in gathering but neither in the loss nor in any accuracy", "nothing to do, unless their labels are missing from the source"))
+	c.add(without.finding("no-class", Info, "they are trained to belong to none of the classes, which lowers every score", "nothing to do if that is so; if their classes are not known, leave them out of the file of labels"))
+	if r.Multi != nil {
+		c.manyClasses(size, int64(r.N)-none.count)
+	} else {
+		c.oneClass(size)
+	}
+}
+
+// oneClass looks at the sizes of classes that exclude each other.
+func (c *checker) oneClass(size []int64) {
+	r := c.r
+	small, large := c.extremes(size)
+	if large >= 0 && size[large] > 10*size[small] {
+		c.add(Finding{Code: "class-imbalance", Severity: Info, Count: int64(len(size)),
+			First:  fmt.Sprintf("class %s has %d vertices, class %s has %d", r.className(large), size[large], r.className(small), size[small]),
+			Effect: "accuracy is dominated by the large classes", Remedy: "watch the macro F1 score, or use class weights"})
+	}
+	if large >= 0 && only(size, large) {
+		c.add(Finding{Code: "one-class", Severity: Warning, Count: size[large], First: "class " + r.className(large),
+			Effect: "every vertex has the same class: any model is right, and has learnt nothing", Remedy: "check that the right column of labels is read (--label-column)"})
+	}
+}
+
+// only says whether no other class than k has a vertex.
+func only(size []int64, k int) bool {
+	for j, n := range size {
+		if n > 0 && j != k {
+			return false
+		}
+	}
+	return true
+}
+
+// manyClasses looks at classes of which a vertex may have several.
+func (c *checker) manyClasses(size []int64, labelled int64) {
+	r := c.r
+	small, _ := c.extremes(size)
+	var all tally
+	for k, n := range size {
+		if n == labelled && n > 0 {
+			all.hit(func() string { return "class " + r.className(k) })
+		}
+	}
+	c.add(all.finding("full-classes", Warning, "every labelled vertex has this class: it raises every F1 score and is learnt from the bias alone", "leave the class out of the labels"))
+	if small >= 0 && 100*size[small] < labelled {
+		c.add(Finding{Code: "rare-classes", Severity: Info, Count: rare(size, labelled),
+			First:  fmt.Sprintf("class %s has %d of %d vertices", r.className(small), size[small], labelled),
+			Effect: "always saying no is right for 99 % of the vertices: such classes are hardly predicted, and the micro F1 score hides it", Remedy: "watch the macro F1 score and ROC-AUC, or use class weights"})
+	}
+}
+
+// rare counts the classes that fewer than 1 % of the labelled vertices have, but some.
+func rare(size []int64, labelled int64) (count int64) {
+	for _, n := range size {
+		if n > 0 && 100*n < labelled {
+			count++
+		}
+	}
+	return count
+}
+
+// extremes is the smallest and the largest class that has a vertex, -1 where none
+// has. It reports the others.
+func (c *checker) extremes(size []int64) (small, large int) {
 	var empty tally
-	small, large := -1, -1
+	small, large = -1, -1
 	for k, n := range size {
 		if n == 0 {
-			empty.hit(func() string { return "class " + r.className(k) })
+			empty.hit(func() string { return "class " + c.r.className(k) })
 			continue
 		}
 		if small < 0 || n < size[small] {
@@ -143,87 +139,9 @@ func (c *checker) labels() {
 			large = k
 		}
 	}
-	c.add(empty.finding("empty-classes", Warning, "the model has an output for a class that no vertex has", "number the classes without gaps"))
-	if large >= 0 && size[large] > 10*size[small] {
-		c.add(Finding{Code: "class-imbalance", Severity: Info, Count: int64(classes),
-			First:  fmt.Sprintf("class %s has %d vertices, class %s has %d", r.className(large), size[large], r.className(small), size[small]),
-			Effect: "accuracy is dominated by the large classes", Remedy: "watch the macro F1 score, or use class weights"})
-	}
+	c.add(empty.finding("empty-classes", Warning, "the model has an output for a class that no vertex has: it costs time and can only be wrong", "number the classes without gaps"))
+	return small, large
 }
-
-// splits looks at every split's three lists.
-func (c *checker) splits() {
-	r := c.r
-	if len(r.Splits) == 0 {
-		if r.Labels != nil {
-			c.add(Finding{Code: "no-splits", Severity: Warning, Count: 1,
-				Effect: "it is not said which vertices train and which test", Remedy: "draw a split, such as random:60/20/20 or per-class:20/30"})
-		}
-		return
-	}
-	var outside, repeats, overlap, unlabelled, untrained, emptyTrain, emptyOther tally
-	role := make([]int8, r.N)
-	for i := range r.Splits {
-		s := &r.Splits[i]
-		clear(role)
-		trained := make([]bool, r.classes())
-		for k := range 3 {
-			ids := *s.role(k)
-			at := func(v int32) string {
-				return fmt.Sprintf("vertex %s in %s of split %q", r.name(int(v)), roleNames[k], s.Name)
-			}
-			if len(ids) == 0 {
-				empty := &emptyOther
-				if k == 0 {
-					empty = &emptyTrain
-				}
-				empty.hit(func() string { return fmt.Sprintf("%s of split %q", roleNames[k], s.Name) })
-			}
-			for _, v := range ids {
-				if v < 0 || int(v) >= r.N {
-					outside.hit(func() string { return at(v) })
-					continue
-				}
-				switch had := role[v]; {
-				case had == int8(k+1):
-					repeats.hit(func() string { return at(v) })
-				case had != 0:
-					overlap.hit(func() string { return at(v) + ", which is in " + roleNames[had-1] + " too" })
-				}
-				role[v] = int8(k + 1)
-				switch label := r.labelOf(v); {
-				case label < 0:
-					unlabelled.hit(func() string { return at(v) })
-				case k == 0 && int(label) < len(trained):
-					trained[label] = true
-				}
-			}
-		}
-		for k := range trained {
-			if !trained[k] && len(s.Train) > 0 && r.hasClass(k) {
-				untrained.hit(func() string { return fmt.Sprintf("class %s in split %q", r.className(k), s.Name) })
-			}
-		}
-	}
-	c.add(outside.finding("split-out-of-range", Error, "a split names a vertex that does not exist", "splits hold vertex indices in the data set's own order"))
-	c.add(repeats.finding("split-repeats", Error, "the vertex would count twice", "name each vertex once"))
-	c.add(overlap.finding("split-overlap", Error, "the vertex would be tested on what it was trained with: accuracies would be too high", "give every vertex one role per split"))
-	c.add(unlabelled.finding("split-unlabelled", Error, "the loss or accuracy of a vertex without a label is not defined", "take it out of the split, or give it a label"))
-	c.add(emptyTrain.finding("empty-train", Error, "there is nothing to train on", "name training vertices, or draw a split"))
-	c.add(emptyOther.finding("empty-mask", Warning, "its accuracy cannot be measured", "name validation and test vertices, or draw a split"))
-	c.add(untrained.finding("class-untrained", Warning, "no training vertex has this class, so it is never predicted", "draw the split per class, such as per-class:20/30"))
-}
-
-// labelOf is v's label, -1 where there is none.
-func (r *Raw) labelOf(v int32) int32 {
-	if r.Labels == nil {
-		return -1
-	}
-	return r.Labels[v]
-}
-
-// hasClass says whether any vertex has class k.
-func (r *Raw) hasClass(k int) bool { return slices.Contains(r.Labels, int32(k)) }
 
 // Summary is r in one line: sizes, features, classes, splits.
 func (r *Raw) Summary() string {

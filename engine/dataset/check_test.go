@@ -48,6 +48,8 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		}, "non-finite-features", Error, 1, "row 1 (vertex 1), column 1: +Inf"},
 		{"zero row", func(r *Raw) { r.Dense.Host[0] = 0 }, "zero-features", Info, 1, "vertex 0"},
 		{"constant column", func(r *Raw) { r.Dense.Host[1], r.Dense.Host[7] = 1, 1 }, "constant-columns", Info, 1, ""},
+		{"large", func(r *Raw) { r.Dense.Host[0] = -20000 }, "large-features", Warning, 1, "row 0 (vertex 0), column 0: -20000"},
+		{"one class", func(r *Raw) { r.Labels = []int32{0, 0, 0, 0} }, "one-class", Warning, 4, "class 0"},
 		{"no features", func(r *Raw) { r.Dense = nil }, "no-features", Warning, 4, ""},
 		{"label too large", func(r *Raw) { r.Classes = []string{"x"} }, "label-out-of-range", Error, 2, "vertex 1 with label 1"},
 		{"label below -1", func(r *Raw) { r.Labels[2] = -7 }, "label-out-of-range", Error, 1, "label -7"},
@@ -72,17 +74,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			r := path4()
 			tc.change(r)
 			found := Check(r)
-			i := slices.IndexFunc(found, func(f Finding) bool { return f.Code == tc.code })
-			if i < 0 {
-				t.Fatalf("no %s among %v", tc.code, found)
-			}
-			f := found[i]
-			if f.Severity != tc.severity || f.Count != tc.count || !strings.Contains(f.First, tc.first) {
-				t.Errorf("got %v %+v, want severity %v, count %d, first with %q", f.Severity, f, tc.severity, tc.count, tc.first)
-			}
-			if f.Effect == "" || f.Remedy == "" {
-				t.Errorf("%s says neither effect nor remedy: %+v", tc.code, f)
-			}
+			expectFinding(t, found, tc.code, tc.severity, tc.count, tc.first)
 			if (Fatal(found) != nil) != (found[0].Severity == Error) {
 				t.Errorf("Fatal = %v for %v", Fatal(found), found)
 			}
@@ -112,5 +104,85 @@ func TestCheckCora(t *testing.T) {
 	want := []string{"duplicate-edges", "disconnected", "constant-columns"}
 	if !slices.Equal(codes, want) {
 		t.Errorf("got %v, want %v", found, want)
+	}
+}
+
+// several is path4 with classes of which a vertex may have several.
+func several() *Raw {
+	r := path4()
+	r.Labels = nil
+	r.Multi = &kernels.CSR{Cols: 3, RowPtr: []int64{0, 2, 3, 4, 6}, Col: []int32{0, 1, 2, 1, 0, 2}}
+	r.Splits[0].Train = []int32{0, 1}
+	return r
+}
+
+func TestCheckOfSeveralClasses(t *testing.T) {
+	if found := Check(several()); len(found) != 0 {
+		t.Fatalf("a sound graph: %v", found)
+	}
+	for _, tc := range []struct {
+		name     string
+		change   func(r *Raw)
+		code     string
+		severity Severity
+		count    int64
+		first    string
+	}{
+		{"rows", func(r *Raw) { r.Multi.RowPtr = r.Multi.RowPtr[:4] }, "shape-mismatch", Error, 1, "3 rows of classes for 4"},
+		{"flags", func(r *Raw) { r.Labelled = []bool{true} }, "shape-mismatch", Error, 1, "1 vertices are said"},
+		{"unlabelled", func(r *Raw) {
+			r.Labelled, r.Splits[0].Test = []bool{true, true, true, false}, []int32{}
+		}, "unlabelled", Info, 1, "vertex 3"},
+		{"unlabelled in split", func(r *Raw) { r.Labelled = []bool{true, true, true, false} }, "split-unlabelled", Error, 1, "vertex 3 in test"},
+		{"no class", func(r *Raw) { r.Multi.RowPtr, r.Multi.Col = []int64{0, 2, 3, 3, 5}, []int32{0, 1, 2, 0, 2} }, "no-class", Info, 1, "vertex 2"},
+		{"outside", func(r *Raw) { r.Multi.Col[2] = 3 }, "label-out-of-range", Error, 1, "vertex 1 with label 3"},
+		{"empty", func(r *Raw) { r.Multi.Cols = 4 }, "empty-classes", Warning, 1, "class 3"},
+		{"full", func(r *Raw) { r.Multi.RowPtr, r.Multi.Col = []int64{0, 2, 3, 5, 6}, []int32{0, 2, 2, 1, 2, 2} }, "full-classes", Warning, 1, "class 2"},
+		{"untrained", func(r *Raw) { r.Splits[0].Train = []int32{0} }, "class-untrained", Warning, 1, `class 2 in split "s"`},
+		{"no split", func(r *Raw) { r.Splits = nil }, "no-splits", Warning, 1, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := several()
+			tc.change(r)
+			expectFinding(t, Check(r), tc.code, tc.severity, tc.count, tc.first)
+		})
+	}
+}
+
+func TestRareClasses(t *testing.T) {
+	r := &Raw{Name: "r", N: 300, Multi: &kernels.CSR{Cols: 2, RowPtr: []int64{0}}}
+	for v := range r.N {
+		r.Multi.Col = append(r.Multi.Col, int32(v/299))
+		r.Multi.RowPtr = append(r.Multi.RowPtr, int64(len(r.Multi.Col)))
+	}
+	expectFinding(t, Check(r), "rare-classes", Info, 1, "class 1 has 1 of 300")
+}
+
+func expectFinding(t *testing.T, found []Finding, code string, s Severity, count int64, first string) {
+	t.Helper()
+	i := slices.IndexFunc(found, func(f Finding) bool { return f.Code == code })
+	if i < 0 {
+		t.Fatalf("no %s among %v", code, found)
+	}
+	f := found[i]
+	if f.Severity != s || f.Count != count || !strings.Contains(f.First, first) {
+		t.Errorf("got %v %+v, want severity %v, count %d, first with %q", f.Severity, f, s, count, first)
+	}
+	if f.Effect == "" || f.Remedy == "" {
+		t.Errorf("%s says neither effect nor remedy: %+v", code, f)
+	}
+}
+
+func TestDrawSplitOfSeveralClasses(t *testing.T) {
+	r := several()
+	r.Labelled = []bool{true, true, false, true}
+	if _, err := r.DrawSplit("per-class:1/1", 1); err == nil || !strings.Contains(err.Error(), "several classes") {
+		t.Errorf("per-class: %v", err)
+	}
+	s, err := r.DrawSplit("random:34/33/33", 1)
+	all := slices.Concat(s.Train, s.Val, s.Test)
+	slices.Sort(all)
+	if err != nil || !slices.Equal(all, []int32{0, 1, 3}) {
+		t.Errorf("random: %+v, %v", s, err)
 	}
 }

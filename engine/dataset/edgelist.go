@@ -44,11 +44,14 @@ func (in *input) sidecar(names, exts []string) string {
 	return ""
 }
 
-// part opens one of the edge list's files: the one the user named, else the one
-// found in the folder. nil: there is none.
-func (in *input) part(named string, names, exts []string) (*blob, error) {
+// part opens one of the edge list's files: the one the user named, else the one that
+// the layout names, else the one found in the folder. nil: there is none.
+func (in *input) part(named, preset string, names, exts []string) (*blob, error) {
 	if named != "" {
 		return in.openRef(named)
+	}
+	if preset != "" {
+		return in.open(preset)
 	}
 	if f := in.sidecar(names, exts); f != "" {
 		return in.open(f)
@@ -56,10 +59,34 @@ func (in *input) part(named string, names, exts []string) (*blob, error) {
 	return nil, nil
 }
 
+// tables says how the files of a layout are called and read where that is not found
+// out from the files themselves. The zero value is a plain edge list.
+type tables struct {
+	format     string // "": edgelist
+	undirected bool
+	edges      string // file in the source's folder
+	features   string
+	labels     string
+	// idColumns and labelColumns are names of columns of the file of labels, the
+	// best first.
+	idColumns, labelColumns []string
+	// classColumns says that every column of the file of labels is a class.
+	classColumns bool
+	// manyWeights says that there is a column of weights for each kind of edge, so that
+	// none is read unless the user names it.
+	manyWeights bool
+	// edgesOnly reads no file beside the edges.
+	edgesOnly bool
+	// every10th takes every tenth training vertex, from the first, to validate where
+	// no file names validation vertices.
+	every10th bool
+}
+
 // edgeList is an edge list on its way to a Raw.
 type edgeList struct {
 	in  *input
 	raw *Raw
+	tables
 
 	blocks   []*edgeBlock
 	file     string // of edges, for messages
@@ -80,11 +107,26 @@ type edgeList struct {
 // (in a file of features or labels with an id column, and in the edges) are the
 // vertices: numbers in ascending order, names in order of appearance.
 func readEdgeList(ctx context.Context, in *input) (*Raw, error) {
-	e := &edgeList{in: in, vertices: -1, raw: &Raw{Name: in.base(), Format: "edgelist"}}
-	if in.opt.Vertices > 0 {
-		e.vertices, e.declared = in.opt.Vertices, "the declared number"
+	return readTables(ctx, in, tables{}, -1, "")
+}
+
+// readTables reads a layout that consists of an edge list and files beside it.
+// vertices is their number if declared says by what it is known.
+func readTables(ctx context.Context, in *input, t tables, vertices int, declared string) (*Raw, error) {
+	if t.format == "" {
+		t.format = "edgelist"
 	}
-	for _, step := range []func(context.Context) error{e.readEdges, e.readFeatures, e.readLabels, e.number, e.readMasks} {
+	e := &edgeList{in: in, tables: t, vertices: vertices, declared: declared, raw: &Raw{Name: in.base(), Format: t.format, Undirected: t.undirected}}
+	if in.opt.Vertices > 0 {
+		if err := e.declare(in.opt.Vertices, "the declared number"); err != nil {
+			return nil, err
+		}
+	}
+	steps := []func(context.Context) error{e.readEdges, e.readFeatures, e.readLabels, e.number, e.readMasks}
+	if t.edgesOnly {
+		steps = []func(context.Context) error{e.readEdges, e.number}
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -97,12 +139,10 @@ func (e *edgeList) readEdges(ctx context.Context) error {
 	var b *blob
 	var err error
 	switch {
-	case e.in.opt.Edges != "":
-		b, err = e.in.openRef(e.in.opt.Edges)
-	case !e.in.dir:
+	case e.in.opt.Edges == "" && !e.in.dir:
 		b, err = e.in.openSelf()
 	default:
-		if b, err = e.in.part("", edgeNames, textExts); b == nil && err == nil {
+		if b, err = e.in.part(e.in.opt.Edges, e.tables.edges, edgeNames, textExts); b == nil && err == nil {
 			err = fmt.Errorf("open data set %s: no edges.csv or the like in this folder; name the file of edges", e.in.src)
 		}
 	}
@@ -124,12 +164,13 @@ func (e *edgeList) readEdges(ctx context.Context) error {
 	if first == nil {
 		return fmt.Errorf("read %s: it has no line of edges", b.name)
 	}
-	if l.cols != 2 && l.cols != 3 {
-		return fmt.Errorf("read %s: line %d: %d columns; an edge has a source, a target and perhaps a weight: keep these", b.name, l.skip+1, len(first))
+	p, err := e.parser(l)
+	if err != nil {
+		return fmt.Errorf("read %s: line %d: %w", b.name, l.skip+1, err)
 	}
-	e.weighted = l.cols == 3
-	e.byName = e.in.opt.Names || !looksNumeric(first[0]) || len(first) > 1 && !looksNumeric(first[1])
-	p := edgeParser{sep: l.sep, weighted: e.weighted, byName: e.byName}
+	e.weighted = p.weight >= 0
+	e.byName = e.in.opt.Names || !looksNumeric(at(first, p.src)) || len(first) > 1 && !looksNumeric(at(first, p.dst))
+	p.byName = e.byName
 	e.seen.place = map[string]int32{}
 	return parseLines(ctx, b.name, rest, l.skip, p.parse, func(block *edgeBlock) error {
 		if e.byName {
@@ -138,6 +179,54 @@ func (e *edgeList) readEdges(ctx context.Context) error {
 		e.blocks = append(e.blocks, block)
 		return nil
 	})
+}
+
+// at is field i, "" where a line is too short.
+func at(fields []string, i int) string {
+	if i < len(fields) {
+		return fields[i]
+	}
+	return ""
+}
+
+// Names of the columns of an edge list, the usual ones first.
+var (
+	srcColumns    = []string{"src_id", "source", "src", "from", "id_1", "id1"}
+	dstColumns    = []string{"dst_id", "target", "dst", "to", "id_2", "id2"}
+	weightColumns = []string{"weight", "w", "edge_weight", "value"}
+)
+
+// parser decides which columns are source, target and weight: those with the usual
+// names, else the first, the second and, of three, the third.
+func (e *edgeList) parser(l layout) (edgeParser, error) {
+	p := edgeParser{sep: l.sep, cols: l.cols, src: 0, dst: 1, weight: -1}
+	if s, d := l.column(srcColumns...), l.column(dstColumns...); s >= 0 && d >= 0 {
+		p.src, p.dst = s, d
+	}
+	switch name := e.in.opt.WeightColumn; {
+	case l.cols < 2:
+		return p, fmt.Errorf("%d column; an edge has a source, a target and perhaps a weight", l.cols)
+	case name == "none":
+	case name != "":
+		if p.weight = l.column(name); p.weight < 0 {
+			return p, fmt.Errorf("no column is called %q%s; there are %s", name, suggest(name, l.header), strings.Join(l.header, ", "))
+		}
+	case e.manyWeights && l.cols > 2:
+		e.raw.Findings = append(e.raw.Findings, Finding{Code: "weights-not-read", Severity: Info, Count: int64(l.cols - 2),
+			First:  fmt.Sprintf("column %q", clip(at(l.header, 2))),
+			Effect: "an edge has a weight for each kind of link, most of them 0: all edges are read, and each weighs 1",
+			Remedy: "name one column of weights (--weight-column) to train on that kind of link alone"})
+	case l.column(weightColumns...) >= 0:
+		p.weight = l.column(weightColumns...)
+	case l.cols == 3:
+		p.weight = 3 - p.src - p.dst
+	case l.cols > 3:
+		return p, fmt.Errorf("%d columns; an edge has a source, a target and perhaps a weight: keep these, or name the column of weights (none to read none)", l.cols)
+	}
+	if p.weight == p.src || p.weight == p.dst {
+		return p, fmt.Errorf("column %d is an end of the edge and its weight; name another column of weights", p.weight+1)
+	}
+	return p, nil
 }
 
 // looksNumeric says whether an id in the first line is taken for a number. "-1" is,

@@ -17,12 +17,17 @@ type edgeBlock struct {
 	max    int64 // largest id, -1 for none
 }
 
-// edgeParser parses lines of two or three columns.
+// edgeParser parses lines of cols columns.
 type edgeParser struct {
 	sep      byte
-	weighted bool
+	cols     int
+	src, dst int // columns of the two ends
+	weight   int // column of the weight, -1: none
 	byName   bool
 }
+
+// plain says whether a line is nothing but source and target.
+func (p edgeParser) plain() bool { return p.cols == 2 && p.src == 0 && p.dst == 1 && p.weight < 0 }
 
 // parse reads a block of lines.
 func (p edgeParser) parse(b []byte) (*edgeBlock, int, error) {
@@ -31,10 +36,14 @@ func (p edgeParser) parse(b []byte) (*edgeBlock, int, error) {
 	}
 	e := &edgeBlock{max: -1}
 	e.small = make([]int32, 0, len(b)/6)
-	line := 0
+	line, plain := 0, p.plain()
 	for ; len(b) > 0; line++ {
-		u, v, n := fastPair(b, p.sep)
-		if n == 0 || p.weighted {
+		var u, v int64
+		n := 0
+		if plain {
+			u, v, n = fastPair(b, p.sep)
+		}
+		if n == 0 {
 			var text []byte
 			text, b = nextLine(b)
 			if err := p.slow(e, text, line); err != nil {
@@ -100,7 +109,7 @@ func (p edgeParser) slow(e *edgeBlock, text []byte, line int) error {
 	if isBlank(text) || isComment(text) {
 		return nil
 	}
-	f, n := fields(text, p.sep)
+	f, n := p.fields(text)
 	if err := p.columns(n, line); err != nil {
 		return err
 	}
@@ -117,18 +126,14 @@ func (p edgeParser) slow(e *edgeBlock, text []byte, line int) error {
 }
 
 func (p edgeParser) columns(n, line int) error {
-	want := 2
-	if p.weighted {
-		want = 3
-	}
-	if n != want {
-		return atLine(line, "%d columns, but the first line of data has %d; give source and target, and a weight in every line or in none", n, want)
+	if n != p.cols {
+		return atLine(line, "%d columns, but the first line of data has %d; give source and target, and a weight in every line or in none", n, p.cols)
 	}
 	return nil
 }
 
 func (p edgeParser) addWeight(e *edgeBlock, s string, line int) error {
-	if !p.weighted {
+	if p.weight < 0 {
 		return nil
 	}
 	w, err := strconv.ParseFloat(s, 32)
@@ -139,33 +144,41 @@ func (p edgeParser) addWeight(e *edgeBlock, s string, line int) error {
 	return nil
 }
 
-// fields is the first three fields of a line, sharing its memory, and how many there are.
-func fields(text []byte, sep byte) (f [3]string, n int) {
+// fields is a line's source, target and weight, sharing its memory, and how many
+// columns it has.
+func (p edgeParser) fields(text []byte) (f [3]string, n int) {
 	s := unsafe.String(unsafe.SliceData(text), len(text))
-	if strings.IndexByte(s, '"') >= 0 {
-		all := splitLine(s, sep)
-		copy(f[:], all)
-		return f, len(all)
+	take := func(field string) {
+		switch n {
+		case p.src:
+			f[0] = field
+		case p.dst:
+			f[1] = field
+		case p.weight:
+			f[2] = field
+		}
+		n++
 	}
-	if sep == ' ' {
-		for part := range strings.FieldsSeq(s) {
-			if n < 3 {
-				f[n] = part
-			}
-			n++
+	if strings.IndexByte(s, '"') >= 0 {
+		for _, field := range splitLine(s, p.sep) {
+			take(field)
+		}
+		return f, n
+	}
+	if p.sep == ' ' {
+		for field := range strings.FieldsSeq(s) {
+			take(field)
 		}
 		return f, n
 	}
 	for {
-		part, rest, more := strings.Cut(s, string(sep))
-		if n < 3 {
-			f[n] = strings.TrimSpace(part)
-		}
-		n++
-		if !more {
+		i := strings.IndexByte(s, p.sep)
+		if i < 0 {
+			take(strings.TrimSpace(s))
 			return f, n
 		}
-		s = rest
+		take(strings.TrimSpace(s[:i]))
+		s = s[i+1:]
 	}
 }
 
@@ -200,7 +213,7 @@ func (p edgeParser) parseNames(b []byte) (*edgeBlock, int, error) {
 		if isBlank(raw) || isComment(raw) {
 			continue
 		}
-		f, n := fields(raw, p.sep)
+		f, n := p.fields(raw)
 		if err := p.columns(n, line); err != nil {
 			return nil, line, err
 		}

@@ -68,7 +68,7 @@ func readGNNBench(ctx context.Context, in *input) (*Raw, error) {
 		return nil, err
 	}
 	if z.has("labels") {
-		if raw.Labels, err = z.labels("labels", raw.N); err != nil {
+		if err := z.labels("labels", raw); err != nil {
 			return nil, err
 		}
 	}
@@ -155,13 +155,14 @@ func (a *numArray) matrix(n int) (*kernels.Mat, error) {
 	return kernels.FromSlice(rows, cols, data), nil
 }
 
-// labels reads one class per vertex. Negative numbers and NaN mean unlabelled.
-func (n *npz) labels(key string, vertices int) ([]int32, error) {
+// labels reads one class per vertex, or one column per class. Negative numbers and
+// NaN mean unlabelled.
+func (n *npz) labels(key string, raw *Raw) error {
 	a, err := n.array(key)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return a.labels(vertices)
+	return raw.setLabels(a)
 }
 
 // maxClasses bounds a label; more are taken for a mistake such as ids in the label column.
@@ -203,10 +204,7 @@ func (n *npz) names(raw *Raw) {
 	if ids := n.strings("node_names", raw.N); ids != nil && unique(ids) {
 		raw.IDs = ids
 	}
-	classes := 0
-	for _, c := range raw.Labels {
-		classes = max(classes, int(c)+1)
-	}
+	classes := raw.classes()
 	if names := n.strings("class_names", -1); len(names) >= classes && len(names) > 0 && len(names) <= maxClasses {
 		raw.Classes = names
 	}

@@ -55,7 +55,7 @@ func readHeterophilous(ctx context.Context, in *input) (*Raw, error) {
 		return nil, err
 	}
 	if z.has("node_labels") {
-		if raw.Labels, err = z.labels("node_labels", raw.N); err != nil {
+		if err := z.labels("node_labels", raw); err != nil {
 			return nil, err
 		}
 	}

@@ -63,6 +63,11 @@ func (e *edgeList) readMasks(ctx context.Context) error {
 		}
 		raw.Files = append(raw.Files, path.Base(f))
 		found = true
+		if r == 0 && e.every10th && in.sidecar(roleFiles[1], maskExts) == "" {
+			if ids, err = e.takeEvery10th(&s, ids); err != nil {
+				return fmt.Errorf("read %s: %w", f, err)
+			}
+		}
 		if err := takeIDs(s.role(r), ids, raw.N); err != nil {
 			return fmt.Errorf("read %s: %w", f, err)
 		}
@@ -71,6 +76,24 @@ func (e *edgeList) readMasks(ctx context.Context) error {
 		raw.Splits = []Split{s}
 	}
 	return nil
+}
+
+// takeEvery10th moves every tenth of the training vertices, from the first in the
+// file's order, to validation and returns the others.
+func (e *edgeList) takeEvery10th(s *Split, ids []int64) (train []int64, err error) {
+	var val []int64
+	for i, v := range ids {
+		if i%10 == 0 {
+			val = append(val, v)
+		} else {
+			train = append(train, v)
+		}
+	}
+	e.raw.Findings = append(e.raw.Findings, Finding{Code: "validation-taken", Severity: Info, Count: int64(len(val)),
+		First:  "the first vertex of the training file",
+		Effect: "the source names no validation vertices: every tenth training vertex validates and does not train",
+		Remedy: "give a file val.txt to choose them yourself"})
+	return train, takeIDs(&s.Val, val, e.raw.N)
 }
 
 // readRole reads one file's vertices.

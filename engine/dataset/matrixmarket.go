@@ -193,10 +193,9 @@ func (m *matrixMarket) readEntries(ctx context.Context, r io.Reader, raw *Raw) e
 
 func (m *matrixMarket) parseEntries(b []byte, weighted bool) (*edgeBlock, int, error) {
 	e := &edgeBlock{}
-	p := edgeParser{sep: ' ', weighted: weighted}
-	want := 2
+	p := edgeParser{sep: ' ', cols: 2, src: 0, dst: 1, weight: -1}
 	if weighted {
-		want = 3
+		p.cols, p.weight = 3, 2
 	}
 	line := 0
 	for ; len(b) > 0; line++ {
@@ -205,9 +204,9 @@ func (m *matrixMarket) parseEntries(b []byte, weighted bool) (*edgeBlock, int, e
 		if isBlank(text) || isComment(text) {
 			continue
 		}
-		f, n := fields(text, ' ')
-		if n != want {
-			return nil, line, atLine(line, "%d numbers, but an entry of a %s matrix has %d", n, m.field, want)
+		f, n := p.fields(text)
+		if n != p.cols {
+			return nil, line, atLine(line, "%d numbers, but an entry of a %s matrix has %d", n, m.field, p.cols)
 		}
 		for i, what := range []string{"row", "column"} {
 			v, err := strconv.ParseInt(f[i], 10, 64)
@@ -267,9 +266,8 @@ func parseNumbers(b []byte) (values []float32, line int, err error) {
 		if isBlank(text) || isComment(text) {
 			continue
 		}
-		f, n := fields(text, ' ')
-		x, err := strconv.ParseFloat(f[0], 32)
-		if n != 1 || err != nil && !math.IsInf(x, 0) {
+		x, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 32)
+		if err != nil && !math.IsInf(x, 0) {
 			return nil, line, atLine(line, "%q is not one number", clip(string(text)))
 		}
 		values = append(values, float32(x))

@@ -38,6 +38,9 @@ type Options struct {
 	// IDColumn and LabelColumn name the columns of a file of labels with a header.
 	// "": a column called id or the first one; a column called label or the last one.
 	IDColumn, LabelColumn string
+	// WeightColumn names the column of weights of an edge list with a header; "none"
+	// reads no weights. "": a column called weight, or the third of three.
+	WeightColumn string
 	// SplitFile is a JSON file of splits as vertex indices in the source's own
 	// order; it works with every format and replaces the splits of the source.
 	SplitFile string
@@ -49,17 +52,22 @@ type format struct {
 	looks  string // what detect looks for, in words
 	detect func(in *input) bool
 	read   func(ctx context.Context, in *input) (*Raw, error)
+	tables bool // it is an edge list with files beside it, which options may name
 }
 
 // formats lists the readers in the order in which detection tries them.
 func formats() []format {
 	return []format{
-		{"planetoid", "a folder with ind.NAME.graph, or that file", detectPlanetoid, readPlanetoid},
-		{"gnnbench-npz", "a .npz file with adj_data or adj_matrix.data", detectGNNBench, readGNNBench},
-		{"heterophilous-npz", "a .npz file with edges and node_features", detectHeterophilous, readHeterophilous},
-		{"matrixmarket", "a .mtx file (.gz, .zst)", detectMatrixMarket, readMatrixMarket},
-		{"metis", "a .graph or .mgraph file (.gz, .zst)", detectMETIS, readMETIS},
-		{"edgelist", "a .csv, .tsv, .txt or .edges file (.gz, .zst), or a folder with edges.csv or the like and perhaps features, labels and masks", detectEdgeList, readEdgeList},
+		{"planetoid", "a folder with ind.NAME.graph, or that file", detectPlanetoid, readPlanetoid, false},
+		{"gnnbench-npz", "a .npz file with adj_data or adj_matrix.data", detectGNNBench, readGNNBench, false},
+		{"heterophilous-npz", "a .npz file with edges and node_features", detectHeterophilous, readHeterophilous, false},
+		{"matrixmarket", "a .mtx file (.gz, .zst)", detectMatrixMarket, readMatrixMarket, false},
+		{"metis", "a .graph or .mgraph file (.gz, .zst)", detectMETIS, readMETIS, false},
+		{"musae", "a folder with NAME_edges.csv (id_1,id_2 or from,to), NAME_target.csv and perhaps NAME_features.json", detectMUSAE, readMUSAE, true},
+		{"mlgnc", "a folder with edge_list.csv, features.csv, labels.csv, train.txt and test.txt", detectMLGNC, readMLGNC, true},
+		{"linqs", "a folder with NAME.content and NAME.cites", detectLINQS, readLINQS, false},
+		{"geomgcn", "a folder with out1_node_feature_label.txt and out1_graph_edges.txt", detectGeomGCN, readGeomGCN, false},
+		{"edgelist", "a .csv, .tsv, .txt or .edges file (.gz, .zst), or a folder with edges.csv or the like and perhaps features, labels and masks", detectEdgeList, readEdgeList, true},
 	}
 }
 
@@ -132,10 +140,34 @@ func open(ctx context.Context, src string, opt Options) (*Raw, error) {
 	}
 	for _, f := range formats() {
 		if opt.Format == f.name || opt.Format == "" && f.detect(in) {
+			if !f.tables {
+				if err := opt.onlyForTables(f.name); err != nil {
+					return nil, fmt.Errorf("open data set %s: %w", src, err)
+				}
+			}
 			return f.read(ctx, in)
 		}
 	}
 	return nil, fmt.Errorf("open data set %s: its format is not recognised: it is none of %s; name the format if the file only has another name", src, lookedFor())
+}
+
+// onlyForTables refuses options that a format would ignore.
+func (o Options) onlyForTables(format string) error {
+	var errs []error
+	for _, f := range []struct {
+		what string
+		set  bool
+	}{
+		{"a number of vertices", o.Vertices != 0}, {"the first id", o.IDBase != 0}, {"ids as names", o.Names},
+		{"a file of edges", o.Edges != ""}, {"a file of features", o.Features != ""}, {"a file of labels", o.Labels != ""},
+		{"a folder of masks", o.Masks != ""}, {"the id column", o.IDColumn != ""}, {"the label column", o.LabelColumn != ""},
+		{"the weight column", o.WeightColumn != ""},
+	} {
+		if f.set {
+			errs = append(errs, fmt.Errorf("%s is given, but the format %s has its own; leave it out, or name the format edgelist", f.what, format))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // lookedFor is the formats and what each looks for.

@@ -43,10 +43,12 @@ var realSets = []facts{
 	{path: "metis-graph/4elt.graph", n: 15606, records: 45878, simple: 45878},
 	{path: "metis-graph/test.mgraph", n: 766, records: 1314, simple: 1314},
 	{path: "metis-graph/example_weighted.graph", n: 132, records: 328, simple: 328, isolated: 5},
-	{path: "github-social", n: 37700, records: 289003, directed: true, simple: 289003, classes: 2},
+	{path: "github-social", n: 37700, records: 289003, simple: 289003, classes: 2},
 	{path: "musae-facebook/facebook_edges.csv", n: 22470, records: 171002, directed: true, loops: 179, simple: 170823},
-	{path: "musae-facebook", opt: Options{IDColumn: "id", LabelColumn: "page_type"}, n: 22470, records: 171002, directed: true, loops: 179, simple: 170823, cols: 4714, nnz: 314583, classes: 4},
-	{path: "musae-twitch-ptbr", opt: Options{IDColumn: "new_id", LabelColumn: "mature"}, n: 1912, records: 31299, directed: true, simple: 31299, cols: 3169, nnz: 38019, classes: 2},
+	{path: "musae-facebook", n: 22470, records: 171002, loops: 179, simple: 170823, cols: 4714, nnz: 314583, classes: 4},
+	{path: "linqs-cora", n: 2708, records: 5429, simple: 5278, cols: 1433, nnz: 49216, classes: 7},
+	{path: "humango", n: 3106, records: 18496, loops: 530, simple: 15978, isolated: 540, cols: 32, nnz: -1, classes: 14, splits: 1, train: 0},
+	{path: "musae-twitch-ptbr", n: 1912, records: 31299, simple: 31299, cols: 3169, nnz: 38019, classes: 2},
 }
 
 func TestRealSets(t *testing.T) {
@@ -105,9 +107,7 @@ func (want facts) compare(t *testing.T, raw *Raw) {
 	if want.nnz == -1 || raw.Dense == nil && raw.Sparse == nil {
 		got.nnz = want.nnz
 	}
-	for _, c := range raw.Labels {
-		got.classes = max(got.classes, int(c)+1)
-	}
+	got.classes = raw.classes()
 	if want.train > 0 && got.splits > 0 {
 		got.train = len(raw.Splits[0].Train)
 	}
@@ -149,8 +149,9 @@ func TestGoldenSplitsFitTheReaders(t *testing.T) {
 		{"coauthor-physics.json", "coauthor-physics/ms_academic_phy.npz", Options{}, 5, 20},
 		{"polblogs.json", "polblogs/polblogs.npz", Options{}, 3, 0},
 		{"github-social.json", "github-social", Options{}, 3, 0},
-		{"musae-facebook.json", "musae-facebook", Options{IDColumn: "id", LabelColumn: "page_type"}, 3, 0},
-		{"musae-twitch-ptbr.json", "musae-twitch-ptbr", Options{IDColumn: "new_id", LabelColumn: "mature"}, 3, 0},
+		{"musae-facebook.json", "musae-facebook", Options{}, 3, 0},
+		{"musae-twitch-ptbr.json", "musae-twitch-ptbr", Options{}, 3, 0},
+		{"linqs-cora.json", "linqs-cora", Options{}, 5, 20},
 	} {
 		t.Run(tc.file, func(t *testing.T) {
 			tc.opt.SplitFile = testkit.Shared(t, "golden", "splits", tc.file)

@@ -109,7 +109,7 @@ func fillRest(r *Raw) {
 			}
 		}
 		for v, t := range taken {
-			if !t && (r.Labels == nil || r.Labels[v] >= 0) {
+			if !t && (!r.hasLabels() || r.labelled(v)) {
 				s.Test = append(s.Test, int32(v))
 			}
 		}

@@ -83,6 +83,12 @@ func makeSplit(spec string, labels []int32, classes int, seed uint64) (Split, er
 	return Split{}, fmt.Errorf("unknown kind %q%s; use %s", kind, suggest(kind, []string{"planetoid", "per-class", "random"}), splitSpecs)
 }
 
+// randomSpec says whether spec draws without looking at classes.
+func randomSpec(spec string) bool {
+	kind, _, _ := strings.Cut(spec, ":")
+	return kind == "random"
+}
+
 // shuffledClasses is the labelled vertices in random order, and those of each class.
 func shuffledClasses(labels []int32, classes int, r *rng) (all []int32, byClass [][]int32, err error) {
 	byClass = make([][]int32, classes)

@@ -207,6 +207,14 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A run that stopped may have made versions that it has not heard of yet.
+	for s.tr.epochs < state.Params.Version {
+		u, ok := <-s.server.Updates()
+		if !ok {
+			return nil, fmt.Errorf("the parameter server closed before it announced version %d", state.Params.Version)
+		}
+		s.tr.note(u)
+	}
 	res := &Result{Reason: s.reason, State: state, Specs: s.specs, Epochs: state.Params.Version}
 	switch {
 	case res.Reason != "":

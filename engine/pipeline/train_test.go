@@ -11,7 +11,7 @@ import (
 	"dorylus/engine/dataset"
 	"dorylus/engine/prepare"
 	"dorylus/engine/store"
-	"dorylus/kernels/ref"
+	"dorylus/kernels/devices"
 )
 
 // cora is the built-in graph, prepared once.
@@ -62,14 +62,14 @@ func (l *log) ages() []int64 {
 	return sum
 }
 
-// options are a short sync run on Cora with the reference kernels.
+// options are a short sync run on Cora with the best kernels of this host.
 func options(t testing.TB, set ...func(*Options)) Options {
 	t.Helper()
 	st, err := cora()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev, err := ref.Open()
+	dev, err := devices.Open("auto")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,6 +229,9 @@ func TestInterruptedRunCanBeResumed(t *testing.T) {
 		t.Fatalf("interrupted at epoch 3: %s, checkpoint %+v", res.Reason, saved)
 	}
 	rest := mustTrain(t, options(t, func(o *Options) { o.From = saved }))
+	if n := len(o.Listener.(stopAt).losses()); n != saved.Params.Version {
+		t.Errorf("the checkpoint is of %d epochs, %d were reported", saved.Params.Version, n)
+	}
 	if rest.WeightsSHA256 != straight.WeightsSHA256 {
 		t.Errorf("resumed weights %.12s, straight %.12s", rest.WeightsSHA256, straight.WeightsSHA256)
 	}

@@ -278,13 +278,18 @@ func (t *trainer) complete(o outcome) {
 	t.feed(t.machine.Step(sched.Input{Done: &o.t.ID}))
 }
 
-func (t *trainer) update(ctx context.Context, u engine.Update) {
+// note tells the listener of an epoch's end.
+func (t *trainer) note(u engine.Update) {
 	now := time.Now()
 	t.epochs = u.Version
 	t.listener.Event(engine.EpochDone{
 		Epoch: u.Epoch, Loss: u.Loss, Update: u.Seconds, Took: (now.Sub(t.lastEpoch) - t.evalTime).Seconds(),
 	})
 	t.lastEpoch, t.evalTime = now, 0
+}
+
+func (t *trainer) update(ctx context.Context, u engine.Update) {
+	t.note(u)
 	if err := t.onEpoch(u); err != nil {
 		t.fail(err)
 		return
