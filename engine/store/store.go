@@ -93,11 +93,12 @@ type FileMeta struct {
 	Shape  []int  `json:"shape"`
 }
 
-// BlockRowsFor is the block size for a graph of n vertices: about 32 blocks, a
-// multiple of 16 rows, at most 4096. It depends on n alone, so that bits do not
-// depend on threads, intervals or servers.
+// BlockRowsFor is the block size for a graph of n vertices: a multiple of 16 rows
+// that makes 16 blocks, or as many of 4096 rows as it takes. Each block's part of
+// a weight gradient is a matrix of its own, so more blocks cost more sums. It
+// depends on n alone, so that bits do not depend on threads, intervals or servers.
 func BlockRowsFor(n int) int {
-	rows := (n + 31) / 32
+	rows := (n + 15) / 16
 	rows = (rows + 15) / 16 * 16
 	return min(max(rows, 16), 4096)
 }
