@@ -34,7 +34,8 @@ func Cases() []Case {
 	var all []Case
 	for _, part := range [][]Case{
 		deviceCases(), moveCases(), gemmCases(), rowCases(), spmmCases(), edgeCases(),
-		dropoutCases(), lossCases(), optimCases(), bf16Cases(), streamCases(), shapeCases(),
+		attentionCases(), headCases(), maxCases(), normCases(), accumulateCases(),
+		dropoutCases(), lossCases(), bceCases(), optimCases(), bf16Cases(), streamCases(), shapeCases(),
 	} {
 		all = append(all, part...)
 	}

@@ -24,13 +24,15 @@ type product struct {
 	exact   bool
 	ep      *kernels.Epilogue // without its bias
 	bias    bool
+	add     bool                   // AddGEMM
 	fill    func(r, c int) float32 // nil: random
 }
 
 // try runs p and compares it element by element.
 func (p product) try(l *lab, lay layout) {
 	defer l.release()
-	t := l.trial(lay, "GEMM %s of %d x %d x %d, exact %v, %s, bias %v", transposition[p.tr], p.m, p.k, p.n, p.exact, describe(p.ep), p.bias)
+	name := map[bool]string{false: "GEMM", true: "AddGEMM"}[p.add]
+	t := l.trial(lay, "%s %s of %d x %d x %d, exact %v, %s, bias %v", name, transposition[p.tr], p.m, p.k, p.n, p.exact, describe(p.ep), p.bias)
 	fill := p.fill
 	if fill == nil {
 		fill = random(l.rng, p.exact)
@@ -42,11 +44,27 @@ func (p product) try(l *lab, lay layout) {
 	if p.tr == kernels.NT {
 		br, bc = bc, br
 	}
-	a, b, dst := t.in("a", ar, ac, fill), t.in("b", br, bc, fill), t.result("dst", p.m, p.n)
+	a, b := t.in("a", ar, ac, fill), t.in("b", br, bc, fill)
+	var dst *array
+	if p.add {
+		dst = t.in("dst", p.m, p.n, fill)
+		dst.out = true
+	} else {
+		dst = t.result("dst", p.m, p.n)
+	}
 	ep, bias := t.bias(p.ep, p.bias, p.n, p.exact)
-	t.run(func(s kernels.Stream) { s.GEMM(dst.view, a.view, b.view, p.tr, ep) })
+	t.run(func(s kernels.Stream) {
+		if p.add {
+			s.AddGEMM(dst.view, a.view, b.view, p.tr, ep)
+		} else {
+			s.GEMM(dst.view, a.view, b.view, p.tr, ep)
+		}
+	})
 	t.check(dst, kernels.Span{Hi: p.m}, func(i, j int) value {
 		s := sum{exact: p.exact}
+		if p.add {
+			s.add(dst.val(i, j))
+		}
 		for k := range p.k {
 			switch p.tr {
 			case kernels.NN:
