@@ -53,6 +53,26 @@ func GCNScale(in *kernels.CSR, self []float32) []float32 {
 	return scale
 }
 
+// MeanScale is one over the sum of each row's in-edge weights: what turns a sum
+// over neighbours into their mean; 0 where the sum is 0.
+func MeanScale(in *kernels.CSR) []float32 {
+	scale := make([]float32, in.Rows())
+	for v := range scale {
+		lo, hi := in.RowPtr[v], in.RowPtr[v+1]
+		sum := float64(hi - lo)
+		if in.Val != nil {
+			sum = 0
+			for _, w := range in.Val[lo:hi] {
+				sum += float64(w)
+			}
+		}
+		if sum != 0 {
+			scale[v] = float32(1 / sum)
+		}
+	}
+	return scale
+}
+
 // Pick is a vector of the level's rows of a vector over store rows. It is v
 // itself where the level holds all rows.
 func (l *Level) Pick(v []float32) []float32 {

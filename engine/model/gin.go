@@ -22,6 +22,11 @@ func GIN(cfg Config) *Program {
 }
 
 func (b *builder) gin(h, width, out, l int, e epilogue) int {
+	return b.ginWith(h, width, out, l, width > b.cfg.Hidden, e)
+}
+
+// ginWith is one convolution, whose first product comes before the sum or after.
+func (b *builder) ginWith(h, width, out, l int, productFirst bool, e epilogue) int {
 	hidden := b.cfg.Hidden
 	part := func(i int, what string) string { return fmt.Sprintf("conv%d.nn.%d.%s", l, i, what) }
 	eps := b.param(ParamSpec{Name: fmt.Sprintf("conv%d.eps", l), Rows: 1, Cols: 1, Layer: l, Bias: true})
@@ -33,7 +38,7 @@ func (b *builder) gin(h, width, out, l int, e epilogue) int {
 	switch {
 	case h == X && !b.cfg.Sparse && b.cfg.InputDropout == 0:
 		y = b.linear(b.addSelf(b.later(), b.kept("sum(X)", X, NormNone), X, eps, l, plain), l, w0, inner)
-	case width <= hidden && !(h == X && b.cfg.Sparse):
+	case !productFirst && !(h == X && b.cfg.Sparse):
 		if h == X {
 			h = b.droppedInput()
 		}

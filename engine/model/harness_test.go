@@ -19,6 +19,7 @@ type rig struct {
 	fwd     kernels.Graph
 	bwd     kernels.Graph
 	scale   *kernels.Mat
+	mean    *kernels.Mat
 	self    *kernels.Mat
 }
 
@@ -36,6 +37,7 @@ func newRig(t testing.TB, dev kernels.Device, prog *Program, in, out *kernels.CS
 	selfW, _ := graph.SelfWeights(in)
 	scale := graph.GCNScale(in, selfW)
 	r.scale = &kernels.Mat{Rows: len(scale), Cols: 1, Stride: 1, Host: scale}
+	r.mean = &kernels.Mat{Rows: len(scale), Cols: 1, Stride: 1, Host: graph.MeanScale(in)}
 	if selfW != nil {
 		r.self = &kernels.Mat{Rows: len(selfW), Cols: 1, Stride: 1, Host: selfW}
 	}
@@ -48,7 +50,7 @@ func newRig(t testing.TB, dev kernels.Device, prog *Program, in, out *kernels.CS
 	}
 	c := &Ctx{
 		S: s, Full: make([]*kernels.Mat, len(prog.Bufs)), Level: make([]int, len(prog.Bufs)),
-		Rows: make([]kernels.Span, prog.Levels), IDs: make([][]int32, prog.Levels),
+		Rows: make([]kernels.Span, prog.Levels), IDs: make([][]int32, prog.Levels), Self: make([][]int32, prog.Levels),
 		Weights: make([]*kernels.Mat, len(prog.Params)), Grads: make([]*kernels.Mat, len(prog.Params)),
 		Labels: labels, LossScale: 1 / float32(max(train, 1)), Loss: make([]float64, 1), Seed: 5, Train: true,
 	}
@@ -106,19 +108,32 @@ func must(t testing.TB, err error) {
 
 func (r *rig) gather(g *Gather) {
 	ga := kernels.Gather{}
-	if g.Norm == NormGCN {
+	switch g.Norm {
+	case NormGCN:
 		ga.Scale = kernels.Scale{Row: r.scale, Col: r.scale}
 		ga.Self = kernels.Self{On: true, W: r.self}
-	}
-	if g.Ep != nil {
-		ga.Ep = g.Ep(r.ctx)
+	case NormSelf:
+		ga.Self = kernels.Self{On: true, W: r.self}
+	case NormMean:
+		if g.Back {
+			ga.Scale.Col = r.mean
+		} else {
+			ga.Scale.Row = r.mean
+		}
 	}
 	along := r.fwd
 	if g.Back {
 		along = r.bwd
 	}
-	full := r.ctx.Full
-	r.s.SpMM(full[g.Dst], along, full[g.Src], ga, kernels.Span{Hi: r.in.Rows()})
+	full, rows := r.ctx.Full, kernels.Span{Hi: r.in.Rows()}
+	if g.Run != nil {
+		g.Run(r.ctx, &GatherArgs{G: along, Src: full[g.Src], Args: ga, Rows: rows})
+		return
+	}
+	if g.Ep != nil {
+		ga.Ep = g.Ep(r.ctx)
+	}
+	r.s.SpMM(full[g.Dst], along, full[g.Src], ga, rows)
 }
 
 // step runs one step.

@@ -72,23 +72,27 @@ func (t *trainer) gather(ctx context.Context, s kernels.Stream, j *job, step *mo
 	}
 	p, g := j.p, step.Gather
 	args := &p.gathers[j.t.Step]
-	ga := args.ga
-	if g.Ep != nil {
-		c := p.ctxs[j.t.Interval-p.own.Lo][0]
-		c.Weights, c.Epoch = w.Mats, j.t.Epoch
-		ga.Ep = g.Ep(c)
-	}
+	c := p.ctxs[j.t.Interval-p.own.Lo][0]
+	c.S, c.Weights, c.Epoch = s, w.Mats, j.t.Epoch
 	pub := &p.pub[g.Src]
 	rows := p.rows(j.t.Interval, args.level)
+	run := func() error {
+		if g.Run != nil {
+			g.Run(c, &model.GatherArgs{G: args.g, Src: pub.rows, Args: args.ga, Rows: rows})
+			return s.Wait()
+		}
+		ga := args.ga
+		if g.Ep != nil {
+			ga.Ep = g.Ep(c)
+		}
+		s.SpMM(p.full[g.Dst], args.g, pub.rows, ga, rows)
+		return s.Wait()
+	}
 	sources := args.sources[j.t.Interval-p.own.Lo]
 	if pub.latch == nil {
-		s.SpMM(p.full[g.Dst], args.g, pub.rows, ga, rows)
-		return []int64{int64(len(sources))}, s.Wait()
+		return []int64{int64(len(sources))}, run()
 	}
-	age := pub.read(sources, j.t.Epoch, nil, func() {
-		s.SpMM(p.full[g.Dst], args.g, pub.rows, ga, rows)
-		err = s.Wait()
-	})
+	age := pub.read(sources, j.t.Epoch, nil, func() { err = run() })
 	return age, err
 }
 

@@ -18,6 +18,7 @@ type inputs struct {
 
 	self  []float32 // per store row; nil: 1
 	scale []float32 // D^-½ per store row
+	mean  []float32 // one over the sum of in-edge weights per store row; 0 for none
 
 	graphs map[*kernels.CSR]kernels.Graph
 	kept   map[string]*kernels.Mat // gathers of constants over all rows
@@ -28,6 +29,7 @@ func newInputs(dev kernels.Device, st *store.Store) *inputs {
 	in := &inputs{dev: dev, st: st, graphs: map[*kernels.CSR]kernels.Graph{}, kept: map[string]*kernels.Mat{}}
 	in.self, _ = graph.SelfWeights(st.In)
 	in.scale = graph.GCNScale(st.In, in.self)
+	in.mean = graph.MeanScale(st.In)
 	return in
 }
 
@@ -106,33 +108,47 @@ func (in *inputs) full(prog *model.Program, b int, w *workers) (*kernels.Mat, er
 	if err != nil {
 		return nil, err
 	}
-	ga := in.gather(spec.Made.Norm, nil, nil, nil)
+	ga := in.gather(spec.Made, nil, nil, nil)
 	// Wide rows gain from long spans, which reuse a tile of sources more often.
 	span := max(in.st.Meta.Vertices/(4*w.n)+1, 4096)
 	err = w.each(m.Rows, span, func(s kernels.Stream, rows kernels.Span) error {
-		s.SpMM(m, g, src, ga, rows)
+		if run := spec.Made.Run; run != nil {
+			c := &model.Ctx{S: s, Full: make([]*kernels.Mat, len(prog.Bufs))}
+			c.Full[b] = m
+			run(c, &model.GatherArgs{G: g, Src: src, Args: ga, Rows: rows})
+		} else {
+			s.SpMM(m, g, src, ga, rows)
+		}
 		return s.Wait()
 	})
 	in.kept[spec.Name] = m
 	return m, err
 }
 
-// gather are the normalisation and self term between the levels dst and src
+// gather are the normalisation and self term of g between the levels dst and src
 // (nil: all rows); self is as in graph.Hop.
-func (in *inputs) gather(norm model.Norm, dst, src *graph.Level, self []int32) kernels.Gather {
-	if norm == model.NormNone {
-		return kernels.Gather{}
-	}
+func (in *inputs) gather(g *model.Gather, dst, src *graph.Level, self []int32) kernels.Gather {
 	pick := func(l *graph.Level, v []float32) *kernels.Mat {
 		if l != nil {
 			v = l.Pick(v)
 		}
 		return vector(v)
 	}
-	return kernels.Gather{
-		Scale: kernels.Scale{Row: pick(dst, in.scale), Col: pick(src, in.scale)},
-		Self:  kernels.Self{On: true, Col: self, W: pick(dst, in.self)},
+	loops := kernels.Self{On: true, Col: self, W: pick(dst, in.self)}
+	switch g.Norm {
+	case model.NormGCN:
+		return kernels.Gather{Scale: kernels.Scale{Row: pick(dst, in.scale), Col: pick(src, in.scale)}, Self: loops}
+	case model.NormSelf:
+		return kernels.Gather{Self: loops}
+	case model.NormMean:
+		// A mean divides by what comes into the upper level's row, whichever way
+		// the gather goes.
+		if g.Back {
+			return kernels.Gather{Scale: kernels.Scale{Col: pick(src, in.mean)}}
+		}
+		return kernels.Gather{Scale: kernels.Scale{Row: pick(dst, in.mean)}}
 	}
+	return kernels.Gather{}
 }
 
 func (in *inputs) close() {

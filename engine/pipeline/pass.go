@@ -180,7 +180,7 @@ func (p *pass) bindGathers(in *inputs) error {
 			return fmt.Errorf("load the edges of hop %d: %w", s.Gather.Hop, err)
 		}
 		from, to := &p.plan.Levels[src], &p.plan.Levels[dst]
-		ga := in.gather(s.Gather.Norm, to, from, self)
+		ga := in.gather(s.Gather, to, from, self)
 		p.gathers[i] = gatherArgs{
 			g: g, ga: ga, level: dst,
 			sources: graph.Sources(csr, to, from, p.intervals, p.own, ga.Self.On),
@@ -212,12 +212,16 @@ func (p *pass) contexts(in *inputs, c passConfig) {
 			labels[i] = c.labels[last.Store(i)]
 		}
 	}
+	self := make([][]int32, len(p.plan.Hops))
+	for k := range self {
+		self[k] = p.plan.Hops[k].FwdSelf
+	}
 	p.ctxs = make([][]*model.Ctx, p.own.Len())
 	for i := p.own.Lo; i < p.own.Hi; i++ {
 		r := p.intervals[i]
 		for b := r.Lo; b < r.Hi; b++ {
 			x := &model.Ctx{
-				Full: p.full, Level: levels, Rows: make([]kernels.Span, p.prog.Levels), IDs: ids, SparseX: p.sparse,
+				Full: p.full, Level: levels, Rows: make([]kernels.Span, p.prog.Levels), IDs: ids, Self: self, SparseX: p.sparse,
 				Grads:  make([]*kernels.Mat, len(p.prog.Params)),
 				Labels: labels, ClassW: c.classW, LossScale: c.lossScale, Loss: make([]float64, 1),
 				Block: b, Seed: c.seed, Train: c.train,
