@@ -101,6 +101,32 @@ func (t *Table) SDDMM(rowPtr []int64, col []int32, x []float32, ldx int, y []flo
 		C.int64_t(f), C.int64_t(lo), C.int64_t(hi))
 }
 
+// GAT is attention's gather: Y and, into Out, the logarithms of the sums.
+func (t *Table) GAT(g *Attend) { t.attend(0, g) }
+
+// GATBackDst is its gradient along the graph: dad into Out, dot into Out2.
+func (t *Table) GATBackDst(g *Attend) { t.attend(1, g) }
+
+// GATBackSrc is its gradient along the transpose: dx into Y, das into Out.
+func (t *Table) GATBackSrc(g *Attend) { t.attend(2, g) }
+
+func (t *Table) attend(part C.int, g *Attend) {
+	raceAttend(g, part == 2)
+	var ep Epilogue
+	if g.Ep != nil {
+		ep = *g.Ep
+	}
+	d := g.Drop
+	C.dk_call_gat(t.t, part, i64(g.RowPtr), i32(g.Col), f32(g.W), C.int64_t(cbool(g.SelfOn)), i32(g.SelfCol),
+		f32(g.SelfW), C.int64_t(g.Heads), C.int64_t(g.D), C.float(g.Slope), cbool(d.Drop), C.uint64_t(d.Key),
+		C.uint32_t(d.Threshold), C.float(d.KeepScale), i32(g.NearIDs), i32(g.FarIDs), f32(g.Near),
+		C.int64_t(g.LDNear), f32(g.Far), C.int64_t(g.LDFar), f32(g.LSE), C.int64_t(g.LDLSE), f32(g.Dot),
+		C.int64_t(g.LDDot), f32(g.X), C.int64_t(g.LDX), f32(g.Own), C.int64_t(g.LDOwn), f32(g.Y),
+		C.int64_t(g.LDY), f32(g.Out), C.int64_t(g.LDOut), f32(g.Out2), C.int64_t(g.LDOut2), C.int64_t(g.Lo),
+		C.int64_t(g.Hi), cbool(g.Ep != nil), f32(ep.Bias), i32(ep.IDs), C.uint64_t(ep.Key),
+		C.uint32_t(ep.Threshold), cbool(ep.Drop), C.float(ep.KeepScale), C.int(ep.Act))
+}
+
 // EdgeDropout sets out[e] = drop(w[e]); of d only the dropout counts.
 func (t *Table) EdgeDropout(rowPtr []int64, col []int32, w, out []float32, d *Epilogue, lo, hi int) {
 	raceEdges(w, rowPtr, lo, hi, false)

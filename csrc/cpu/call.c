@@ -26,6 +26,31 @@ void dk_call_sddmm(const dk_table *t, const int64_t *row_ptr, const int32_t *col
 	t->sddmm(row_ptr, col, x, ldx, y, ldy, out, f, lo, hi);
 }
 
+void dk_call_gat(const dk_table *t, int part, const int64_t *row_ptr, const int32_t *col, const float *w,
+                 int64_t self_on, const int32_t *self_col, const float *self_w, int64_t heads, int64_t d, float slope,
+                 int drop, uint64_t key, uint32_t threshold, float keep_scale, const int32_t *near_ids,
+                 const int32_t *far_ids, const float *near, int64_t ld_near, const float *far, int64_t ld_far,
+                 const float *lse, int64_t ld_lse, const float *dot, int64_t ld_dot, const float *x, int64_t ldx,
+                 const float *own, int64_t ld_own, float *y, int64_t ldy, float *out, int64_t ld_out, float *out2,
+                 int64_t ld_out2, int64_t lo, int64_t hi, int ep_on, const float *bias, const int32_t *ids,
+                 uint64_t ep_key, uint32_t ep_threshold, int ep_drop, float ep_keep_scale, int act)
+{
+	const dk_epilogue ep = {bias, ids, ep_key, ep_threshold, ep_drop, ep_keep_scale, act};
+	const dk_attend g = {
+		.row_ptr = row_ptr, .col = col, .w = w,
+		.self_on = self_on, .self_col = self_col, .self_w = self_w,
+		.heads = heads, .d = d, .slope = slope,
+		.drop = drop, .key = key, .threshold = threshold, .keep_scale = keep_scale,
+		.near_ids = near_ids, .far_ids = far_ids,
+		.near = near, .ld_near = ld_near, .far = far, .ld_far = ld_far,
+		.lse = lse, .ld_lse = ld_lse, .dot = dot, .ld_dot = ld_dot,
+		.x = x, .ldx = ldx, .own = own, .ld_own = ld_own,
+		.y = y, .ldy = ldy, .out = out, .ld_out = ld_out, .out2 = out2, .ld_out2 = ld_out2,
+		.lo = lo, .hi = hi, .ep = ep_on ? &ep : 0,
+	};
+	(part == 0 ? t->gat : part == 1 ? t->gat_back_dst : t->gat_back_src)(&g);
+}
+
 void dk_call_edge_dropout(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *w, float *out,
                           const int32_t *ids, uint64_t key, uint32_t threshold, int drop, float keep_scale, int64_t lo,
                           int64_t hi)

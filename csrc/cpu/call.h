@@ -14,6 +14,16 @@ void dk_call_spmmt(const dk_table *t, const int64_t *row_ptr, const int32_t *col
                    int64_t ldx, float *y, int64_t ldy, int64_t n_dst, int64_t f, int64_t lo, int64_t hi);
 void dk_call_sddmm(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *x, int64_t ldx,
                    const float *y, int64_t ldy, float *out, int64_t f, int64_t lo, int64_t hi);
+/* part 0 is the forward gather, 1 and 2 its gradient along the graph and along the
+ * transpose. */
+void dk_call_gat(const dk_table *t, int part, const int64_t *row_ptr, const int32_t *col, const float *w,
+                 int64_t self_on, const int32_t *self_col, const float *self_w, int64_t heads, int64_t d, float slope,
+                 int drop, uint64_t key, uint32_t threshold, float keep_scale, const int32_t *near_ids,
+                 const int32_t *far_ids, const float *near, int64_t ld_near, const float *far, int64_t ld_far,
+                 const float *lse, int64_t ld_lse, const float *dot, int64_t ld_dot, const float *x, int64_t ldx,
+                 const float *own, int64_t ld_own, float *y, int64_t ldy, float *out, int64_t ld_out, float *out2,
+                 int64_t ld_out2, int64_t lo, int64_t hi, int ep_on, const float *bias, const int32_t *ids,
+                 uint64_t ep_key, uint32_t ep_threshold, int ep_drop, float ep_keep_scale, int act);
 void dk_call_edge_dropout(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *w, float *out,
                           const int32_t *ids, uint64_t key, uint32_t threshold, int drop, float keep_scale, int64_t lo,
                           int64_t hi);

@@ -23,6 +23,8 @@ typedef struct dk_epilogue {
 	int32_t act;
 } dk_epilogue;
 
+#include "gat.h"
+
 /* The gather of spmm_body.h. */
 typedef struct dk_gather {
 	const int64_t *row_ptr;
@@ -64,6 +66,9 @@ typedef struct dk_table {
 	              float *y, int64_t ldy, int64_t n_dst, int64_t f, int64_t lo, int64_t hi);
 	void (*sddmm)(const int64_t *row_ptr, const int32_t *col, const float *x, int64_t ldx, const float *y,
 	              int64_t ldy, float *out, int64_t f, int64_t lo, int64_t hi);
+	void (*gat)(const dk_attend *g);
+	void (*gat_back_dst)(const dk_attend *g);
+	void (*gat_back_src)(const dk_attend *g);
 	void (*edge_dropout)(const int64_t *row_ptr, const int32_t *col, const float *w, float *out,
 	                     const dk_epilogue *d, int64_t lo, int64_t hi);
 	void (*forward)(const dk_epilogue *ep, const float *x, int64_t ldx, float *y, int64_t ldy, int64_t c0,
@@ -114,6 +119,9 @@ void dk_fill(dk_table *t, int isa);
 	                    int64_t, int64_t, int64_t, int64_t, int64_t);                                      \
 	void dk_sddmm_##isa(const int64_t *, const int32_t *, const float *, int64_t, const float *, int64_t,  \
 	                    float *, int64_t, int64_t, int64_t);                                               \
+	void dk_gat_##isa(const dk_attend *);                                                                  \
+	void dk_gat_back_dst_##isa(const dk_attend *);                                                         \
+	void dk_gat_back_src_##isa(const dk_attend *);                                                         \
 	void dk_edge_dropout_##isa(const int64_t *, const int32_t *, const float *, float *,                   \
 	                           const dk_epilogue *, int64_t, int64_t);                                     \
 	void dk_forward_##isa(const dk_epilogue *, const float *, int64_t, float *, int64_t, int64_t, int64_t, \
@@ -146,6 +154,9 @@ void dk_fill(dk_table *t, int isa);
 		(t)->spmm = dk_spmm_##isa;                  \
 		(t)->spmmt = dk_spmmt_##isa;                \
 		(t)->sddmm = dk_sddmm_##isa;                \
+		(t)->gat = dk_gat_##isa;                    \
+		(t)->gat_back_dst = dk_gat_back_dst_##isa;  \
+		(t)->gat_back_src = dk_gat_back_src_##isa;  \
 		(t)->edge_dropout = dk_edge_dropout_##isa;  \
 		(t)->forward = dk_forward_##isa;            \
 		(t)->backward = dk_backward_##isa;          \

@@ -64,6 +64,36 @@ type Gather struct {
 	Ep             *Epilogue // nil: none
 }
 
+// Attend is the argument of attention's kernels; gat_body.h has the formulas. Rows
+// [Lo,Hi) of the graph gather others: Near holds the scores of the former, Far
+// those of the latter. Strides (LD*) are in values.
+type Attend struct {
+	RowPtr []int64
+	Col    []int32
+	W      []float32 // one per edge; nil: 1
+
+	SelfOn  bool
+	SelfCol []int32   // nil: the row's own index
+	SelfW   []float32 // nil: 1
+
+	Heads, D        int // heads, columns of each
+	Slope           float32
+	Drop            *Epilogue // only its dropout counts
+	NearIDs, FarIDs []int32   // of the dropout; nil: the index
+	Near, Far       []float32 // one value per head
+	LDNear, LDFar   int
+	LSE, Dot        []float32 // of the destinations, one value per head
+	LDLSE, LDDot    int
+	X, Own          []float32 // wide rows: what is gathered, and the rows' own
+	LDX, LDOwn      int
+	Y               []float32 // wide output
+	LDY             int
+	Out, Out2       []float32 // outputs of one value per head
+	LDOut, LDOut2   int
+	Lo, Hi          int
+	Ep              *Epilogue // of Y; nil: none
+}
+
 // AdamStep holds the scalars of one Adam step; optim_body.h has the formula.
 type AdamStep struct {
 	LRStep, InvSqrtBC2, Beta1, Beta2, OneBeta1, OneBeta2, Eps, L2, Decay float32

@@ -8,4 +8,5 @@ func raceRows([]float32, int, int, []int32, bool)                 {}
 func raceEdges([]float32, []int64, int, int, bool)                {}
 func raceSources([]int64, []int32, []float32, int, int, int, int) {}
 func raceHalf([]uint16, int, bool)                                {}
+func raceAttend(*Attend, bool)                                    {}
 func raceGather(*Gather)                                          {}

@@ -81,3 +81,40 @@ func raceGather(g *Gather) {
 	}
 	raceWrite(g.Y, g.LDY, g.Cols, g.Lo, g.Hi)
 }
+
+// raceAttend: turned, lse and dot belong to the rows that are gathered.
+func raceAttend(g *Attend, turned bool) {
+	wide := g.Heads * g.D
+	gathered := func(x []float32, ld, f int) {
+		raceSources(g.RowPtr, g.Col, x, ld, f, g.Lo, g.Hi)
+		for v := g.Lo; g.SelfOn && v < g.Hi; v++ {
+			u := v
+			if g.SelfCol != nil {
+				u = int(g.SelfCol[v])
+			}
+			if u >= 0 {
+				raceRow(x, u*ld, f, false)
+			}
+		}
+	}
+	gathered(g.X, g.LDX, wide)
+	gathered(g.Far, g.LDFar, g.Heads)
+	if turned {
+		gathered(g.LSE, g.LDLSE, g.Heads)
+		gathered(g.Dot, g.LDDot, g.Heads)
+	} else {
+		raceRead(g.LSE, g.LDLSE, g.Heads, g.Lo, g.Hi)
+	}
+	raceEdges(g.W, g.RowPtr, g.Lo, g.Hi, false)
+	if g.SelfOn {
+		raceRead(g.SelfW, 1, 1, g.Lo, g.Hi)
+	}
+	raceRead(g.Near, g.LDNear, g.Heads, g.Lo, g.Hi)
+	raceRead(g.Own, g.LDOwn, wide, g.Lo, g.Hi)
+	if g.Ep != nil {
+		raceRow(g.Ep.Bias, 0, wide, false)
+	}
+	raceWrite(g.Y, g.LDY, wide, g.Lo, g.Hi)
+	raceWrite(g.Out, g.LDOut, g.Heads, g.Lo, g.Hi)
+	raceWrite(g.Out2, g.LDOut2, g.Heads, g.Lo, g.Hi)
+}

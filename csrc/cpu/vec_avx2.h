@@ -40,6 +40,8 @@ DK_INLINE vec v_min(vec a, vec b) { return _mm256_min_ps(a, b); }
 DK_INLINE vmask v_le(vec a, vec b) { return _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_LE_OQ)); }
 DK_INLINE vec v_select(vmask m, vec a, vec b) { return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(m)); }
 DK_INLINE vec v_keep(vmask m, vec a) { return _mm256_and_ps(_mm256_castsi256_ps(m), a); }
+/* p[idx] for indices below VEC_W; reads p[0..VEC_W-1]. */
+DK_INLINE vec v_pick(const float *p, ivec idx) { return _mm256_permutevar8x32_ps(_mm256_loadu_ps(p), idx); }
 /* Lanes i and i+4, then i and i+2, then i and i+1. */
 DK_INLINE float v_hsum(vec a)
 {
@@ -60,6 +62,7 @@ DK_INLINE ivec i_set1(uint32_t a) { return _mm256_set1_epi32((int)a); }
 DK_INLINE ivec i_iota(void) { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
 DK_INLINE ivec i_load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 DK_INLINE ivec i_load_mask(const int32_t *p, vmask m) { return _mm256_maskload_epi32((const int *)p, m); }
+DK_INLINE void i_store(int32_t *p, ivec a) { _mm256_storeu_si256((__m256i *)p, a); }
 DK_INLINE ivec i_add(ivec a, ivec b) { return _mm256_add_epi32(a, b); }
 DK_INLINE ivec i_sub(ivec a, ivec b) { return _mm256_sub_epi32(a, b); }
 DK_INLINE ivec i_mul(ivec a, ivec b) { return _mm256_mullo_epi32(a, b); }

@@ -42,6 +42,8 @@ DK_INLINE vec v_min(vec a, vec b) { return _mm512_min_ps(a, b); }
 DK_INLINE vmask v_le(vec a, vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
 DK_INLINE vec v_select(vmask m, vec a, vec b) { return _mm512_mask_blend_ps(m, b, a); }
 DK_INLINE vec v_keep(vmask m, vec a) { return _mm512_maskz_mov_ps(m, a); }
+/* p[idx] for indices below VEC_W; reads p[0..VEC_W-1]. */
+DK_INLINE vec v_pick(const float *p, ivec idx) { return _mm512_permutexvar_ps(idx, _mm512_loadu_ps(p)); }
 /* Lanes i and i+8, then i and i+4, i+2, i+1. */
 DK_INLINE float v_hsum(vec a)
 {
@@ -64,6 +66,7 @@ DK_INLINE ivec i_set1(uint32_t a) { return _mm512_set1_epi32((int)a); }
 DK_INLINE ivec i_iota(void) { return _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0); }
 DK_INLINE ivec i_load(const int32_t *p) { return _mm512_loadu_si512(p); }
 DK_INLINE ivec i_load_mask(const int32_t *p, vmask m) { return _mm512_maskz_loadu_epi32(m, p); }
+DK_INLINE void i_store(int32_t *p, ivec a) { _mm512_storeu_si512(p, a); }
 DK_INLINE ivec i_add(ivec a, ivec b) { return _mm512_add_epi32(a, b); }
 DK_INLINE ivec i_sub(ivec a, ivec b) { return _mm512_sub_epi32(a, b); }
 DK_INLINE ivec i_mul(ivec a, ivec b) { return _mm512_mullo_epi32(a, b); }

@@ -41,6 +41,8 @@ DK_INLINE vec v_min(vec a, vec b) { return a < b ? a : b; }
 DK_INLINE vmask v_le(vec a, vec b) { return a <= b; }
 DK_INLINE vec v_select(vmask m, vec a, vec b) { return m ? a : b; }
 DK_INLINE vec v_keep(vmask m, vec a) { return m ? a : 0; }
+/* p[idx]. */
+DK_INLINE vec v_pick(const float *p, uint32_t idx) { return p[idx]; }
 DK_INLINE float v_hsum(vec a) { return a; }
 DK_INLINE float v_hmax(vec a) { return a; }
 
@@ -48,6 +50,7 @@ DK_INLINE ivec i_set1(uint32_t a) { return a; }
 DK_INLINE ivec i_iota(void) { return 0; }
 DK_INLINE ivec i_load(const int32_t *p) { return (uint32_t)*p; }
 DK_INLINE ivec i_load_mask(const int32_t *p, vmask m) { return m ? (uint32_t)*p : 0; }
+DK_INLINE void i_store(int32_t *p, ivec a) { *p = (int32_t)a; }
 DK_INLINE ivec i_add(ivec a, ivec b) { return a + b; }
 DK_INLINE ivec i_sub(ivec a, ivec b) { return a - b; }
 DK_INLINE ivec i_mul(ivec a, ivec b) { return a * b; }

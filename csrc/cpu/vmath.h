@@ -64,4 +64,38 @@ DK_INLINE vec v_tanh(vec x)
 	return v_from_bits(i_or(v_bits(t), sign));
 }
 
+/* log(1 + t) for t in [-0.3,1], by the series of 2 atanh(t/(2+t)), whose argument
+ * is at most 1/3: the first term left out is below 1e-9 of the sum. */
+DK_INLINE vec v_log1p(vec t)
+{
+	vec r = v_div(t, v_add(t, v_set1(2)));
+	vec q = v_mul(r, r);
+	vec s = v_set1(1.0f / 15);
+	s = v_fma(s, q, v_set1(1.0f / 13));
+	s = v_fma(s, q, v_set1(1.0f / 11));
+	s = v_fma(s, q, v_set1(1.0f / 9));
+	s = v_fma(s, q, v_set1(1.0f / 7));
+	s = v_fma(s, q, v_set1(1.0f / 5));
+	s = v_fma(s, q, v_set1(1.0f / 3));
+	vec d = v_add(r, r);
+	return v_fma(v_mul(d, q), s, d);
+}
+
+/* log(x): -Inf for 0, NaN below, x itself for Inf and NaN. */
+DK_INLINE vec v_log(vec x)
+{
+	/* Numbers below the normal ones are scaled by 2^24 first. */
+	vmask tiny = v_le(x, v_set1(1.17549421e-38f));
+	vec y = v_select(tiny, v_mul(x, v_set1(16777216.0f)), x);
+	/* y = 2^k f with f in [sqrt(1/2), sqrt(2)). */
+	ivec k = i_sub(i_shr(i_add(v_bits(y), i_set1(0x3f800000u - 0x3f3504f3u)), 23), i_set1(127));
+	vec f = v_from_bits(i_sub(v_bits(y), i_shl(k, 23)));
+	vec e = v_sub(v_from_bits(i_add(k, i_set1(0x4b400000u))), v_set1(DK_ROUND));
+	e = v_select(tiny, v_sub(e, v_set1(24)), e);
+	vec l = v_fma(e, v_set1(-2.12194440e-4f), v_log1p(v_sub(f, v_set1(1))));
+	l = v_fma(e, v_set1(0.693359375f), l);
+	l = v_select(v_le(x, v_zero()), v_div(v_set1(-1), v_sqrt(x)), l);
+	return v_select(v_le(x, v_set1(3.40282347e38f)), l, x);
+}
+
 #endif

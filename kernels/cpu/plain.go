@@ -63,15 +63,6 @@ func (s *stream) SpMMMax(dst, arg *kernels.Mat, g kernels.Graph, x *kernels.Mat,
 func (s *stream) SpMMMaxBack(dx *kernels.Mat, g kernels.Graph, dy, arg *kernels.Mat, rows kernels.Span) {
 	s.on("SpMMMaxBack", g, func(g kernels.Graph) { s.plain.SpMMMaxBack(dx, g, dy, arg, rows) })
 }
-func (s *stream) GAT(dst, lse *kernels.Mat, g kernels.Graph, x, as, ad *kernels.Mat, p kernels.Attention, ep *kernels.Epilogue, rows kernels.Span) {
-	s.on("GAT", g, func(g kernels.Graph) { s.plain.GAT(dst, lse, g, x, as, ad, p, ep, rows) })
-}
-func (s *stream) GATBackDst(dad, dot *kernels.Mat, g kernels.Graph, x, as, ad, lse, dy *kernels.Mat, p kernels.Attention, rows kernels.Span) {
-	s.on("GATBackDst", g, func(g kernels.Graph) { s.plain.GATBackDst(dad, dot, g, x, as, ad, lse, dy, p, rows) })
-}
-func (s *stream) GATBackSrc(dx, das *kernels.Mat, g kernels.Graph, x, as, ad, lse, dot, dy *kernels.Mat, p kernels.Attention, rows kernels.Span) {
-	s.on("GATBackSrc", g, func(g kernels.Graph) { s.plain.GATBackSrc(dx, das, g, x, as, ad, lse, dot, dy, p, rows) })
-}
 func (s *stream) HeadDot(dst, x, a *kernels.Mat) {
 	if s.runs("HeadDot") {
 		s.reference().HeadDot(dst, x, a)

@@ -1,0 +1,278 @@
+/*
+ * GAT's gather and its gradient, for rows v in [lo,hi). The terms of a row are its
+ * own, if any, then its edges in order, without those of weight 0. For the term
+ * that gathers row u and head h,
+ *
+ *   z = near[v,h] + far[u,h],  s = z for z > 0, else slope * z
+ *
+ * Rows do not depend on each other or on the range. Sums of rows of x run in the
+ * order of the terms, those over alphas by lanes and then over the lanes. Reads no
+ * column past the last; writes rows [lo,hi) of the outputs only.
+ */
+#include "gat_terms.h"
+
+/* Rows that are finished before the next ones begin, so that their outputs and
+ * edges stay in the first-level cache between pieces. */
+#define DK_CHUNK 64
+
+/*
+ * The forward gather of one piece, with the maximum so far subtracted:
+ *
+ *   out[v,h] = m + log(sum of w * exp(s - m))
+ *   y[v,c]   = sum of w * exp(s - m) * keep' * x[u,c] / sum of w * exp(s - m)
+ *
+ * When a batch raises the maximum, what was summed before is scaled down.
+ */
+static DK_FN void dk_gat_piece(const dk_attend *g, const dk_piece *k, int64_t lo, int64_t hi)
+{
+	const int64_t *const row_ptr = g->row_ptr;
+	const int64_t stop = row_ptr[g->hi];
+	const int weighted = dk_weighted(g);
+	const vec slope = v_set1(g->slope);
+	const int lanes = VEC_W > 1 ? VEC_W : k->slots;
+	float near[DK_SLOTS], top[DK_SLOTS], max[DK_SLOTS], sum[DK_SLOTS], acc[DK_PANEL * VEC_W];
+	dk_batch b;
+
+	for (int64_t v = lo; v < hi; v++) {
+		int64_t self = dk_self(g, v), e = row_ptr[v];
+		const int64_t end = row_ptr[v + 1];
+		int terms = 0;
+		dk_pattern(near, g->near + v * g->ld_near + k->h0, k);
+		for (int i = 0; i < lanes; i += VEC_W) {
+			v_store(top + i, v_set1(-3.40282347e38f)); /* a score of -Inf is a term of 0 */
+			v_store(sum + i, v_zero());
+		}
+		dk_clear(acc, k->nv * VEC_W);
+		while (self >= 0 || e < end) {
+			dk_take(g, k, &b, v, &self, &e, end);
+			if (b.n == 0)
+				continue;
+			dk_fetch_far(g, g->far + k->h0, g->ld_far, &b, stop);
+			dk_copy(b.s, g->far, g->ld_far, k, &b);
+			dk_close(b.s, k, &b);
+			const int all = dk_lanes(&b, k);
+			for (int i = 0; i < lanes; i += VEC_W)
+				v_store(max + i, v_load(top + i));
+			for (int i = 0; i < all; i += VEC_W) {
+				const int at = dk_at(i, k);
+				const vec s = dk_leaky(v_add(v_load(b.s + i), v_load(near + at)), slope);
+				v_store(b.s + i, s);
+				v_store(max + at, v_max(s, v_load(max + at)));
+			}
+			dk_fold(max, k, 1);
+			if (terms > 0) {
+				float scale[DK_SLOTS];
+				for (int i = 0; i < lanes; i += VEC_W) {
+					const vec f = v_exp(v_sub(v_load(top + i), v_load(max + i)));
+					v_store(scale + i, f);
+					v_store(sum + i, v_mul(v_load(sum + i), f));
+				}
+				dk_scale(acc, scale, k);
+			}
+			for (int i = 0; i < lanes; i += VEC_W)
+				v_store(top + i, v_load(max + i));
+			if (weighted)
+				dk_spread(b.t, b.w, k, &b);
+			if (g->drop)
+				dk_hash(g, k, &b, v, 0);
+			const int used = b.n * k->slots;
+			for (int i = 0; i < all; i += VEC_W) {
+				const int at = dk_at(i, k);
+				vec p = v_exp(v_sub(v_load(b.s + i), v_load(top + at)));
+				if (weighted)
+					p = v_mul(p, v_load(b.t + i));
+				if (i + VEC_W > used)
+					p = v_keep(v_tail(used - i), p); /* what is past the batch may be NaN */
+				v_store(sum + at, v_add(v_load(sum + at), p));
+				if (g->drop)
+					p = v_keep(dk_keep(g, &b, i), p);
+				v_store(b.s + i, p);
+			}
+			dk_sum_one(g, k, &b, acc, stop);
+			terms += b.n;
+		}
+
+		dk_fold(sum, k, 0);
+		float *const y = g->y + v * g->ldy + k->c0;
+		if (terms > 0) {
+			for (int i = 0; i < lanes; i += VEC_W) {
+				const vec s = v_load(sum + i);
+				v_store(top + i, v_add(v_load(top + i), v_log(s)));
+				v_store(sum + i, v_div(v_set1(g->drop ? g->keep_scale : 1), s));
+			}
+			dk_scale(acc, sum, k);
+		} else {
+			for (int i = 0; i < lanes; i += VEC_W)
+				v_store(top + i, v_set1(-INFINITY));
+		}
+		DK_COLUMNS(c, n, 0, k->n, { v_store_n(y + c, v_load(acc + c), n); });
+		if (k->first)
+			memcpy(g->out + v * g->ld_out + k->h0, top, (size_t)k->heads * sizeof *top);
+	}
+}
+
+DK_FN void DK_NAME(dk_gat)(const dk_attend *g)
+{
+	for (int64_t lo = g->lo; lo < g->hi; lo += DK_CHUNK) {
+		const int64_t hi = lo + DK_CHUNK < g->hi ? lo + DK_CHUNK : g->hi;
+		dk_pieces(g, dk_gat_piece, lo, hi);
+		if (g->ep)
+			DK_NAME(dk_forward)(g->ep, g->y, g->ldy, g->y, g->ldy, 0, g->heads * g->d, lo, hi);
+	}
+}
+
+/*
+ * Factors of a batch of the gradient, alpha = w * exp(s - lse), 1 where it is kept:
+ *
+ *   s = alpha * kept;  t = s where z > 0, else 0;  *sum += alpha * s' * dot
+ *
+ * turned: rows are sources, and lse and dot those of the terms; else lse is a
+ * pattern of the row's own, and dot is 1.
+ */
+DK_INLINE void dk_factors(const dk_attend *g, const dk_piece *k, dk_batch *b, int64_t v, const float *near,
+                          const float *lse, float *sum, int64_t stop, const int turned)
+{
+	const vec slope = v_set1(g->slope);
+	const int weighted = dk_weighted(g);
+	dk_fetch_far(g, g->far + k->h0, g->ld_far, b, stop);
+	dk_copy(b->s, g->far, g->ld_far, k, b);
+	dk_close(b->s, k, b);
+	if (turned) {
+		dk_fetch_far(g, g->lse + k->h0, g->ld_lse, b, stop);
+		dk_fetch_far(g, g->dot + k->h0, g->ld_dot, b, stop);
+		dk_copy(b->shift, g->lse, g->ld_lse, k, b);
+		dk_copy(b->dot, g->dot, g->ld_dot, k, b);
+	}
+	if (weighted)
+		dk_spread(b->t, b->w, k, b);
+	if (g->drop)
+		dk_hash(g, k, b, v, turned);
+	const int all = dk_lanes(b, k), used = b->n * k->slots;
+	for (int i = 0; i < all; i += VEC_W) {
+		const int at = dk_at(i, k);
+		const vec z = v_add(v_load(b->s + i), v_load(near + at));
+		const vmask below = v_le(z, v_zero());
+		vec a = v_exp(v_sub(dk_leaky(z, slope), v_load(turned ? b->shift + i : lse + at)));
+		if (weighted)
+			a = v_mul(a, v_load(b->t + i));
+		vec c = v_select(below, v_mul(a, slope), a);
+		if (turned)
+			c = v_mul(c, v_load(b->dot + i));
+		if (i + VEC_W > used)
+			c = v_keep(v_tail(used - i), c); /* what is past the batch may be NaN */
+		v_store(sum + at, v_add(v_load(sum + at), c));
+		if (g->drop)
+			a = v_keep(dk_keep(g, b, i), a);
+		v_store(b->s + i, a);
+		v_store(b->t + i, v_select(below, v_zero(), a));
+	}
+}
+
+/*
+ * The gradient along the graph, one piece. With the two sums of rows
+ *
+ *   A = sum of alpha * keep' * x[u],  B the same over the terms with z > 0,
+ *
+ *   out2[v,h] = dot = <own[v,h], A>
+ *   out[v,h]  = slope * dot + (1-slope) * <own[v,h], B> - dot * sum of alpha * s'
+ *
+ * Over the pieces of a wide head, out gathers <own,B> until the last.
+ */
+static DK_FN void dk_back_dst_piece(const dk_attend *g, const dk_piece *k, int64_t lo, int64_t hi)
+{
+	const int64_t *const row_ptr = g->row_ptr;
+	const int64_t stop = row_ptr[g->hi];
+	const int lanes = VEC_W > 1 ? VEC_W : k->slots;
+	const float keep = g->drop ? g->keep_scale : 1;
+	float near[DK_SLOTS], lse[DK_SLOTS], sum[DK_SLOTS], acc[2 * DK_PANEL * VEC_W];
+	dk_batch b;
+
+	for (int64_t v = lo; v < hi; v++) {
+		int64_t self = dk_self(g, v), e = row_ptr[v];
+		const int64_t end = row_ptr[v + 1];
+		dk_pattern(near, g->near + v * g->ld_near + k->h0, k);
+		dk_pattern(lse, g->lse + v * g->ld_lse + k->h0, k);
+		dk_clear(sum, lanes);
+		dk_clear(acc, 2 * DK_PANEL * VEC_W);
+		while (self >= 0 || e < end) {
+			dk_take(g, k, &b, v, &self, &e, end);
+			if (b.n == 0)
+				continue;
+			dk_factors(g, k, &b, v, near, lse, sum, stop, 0);
+			dk_sum_two(g, k, &b, acc, stop);
+		}
+		dk_fold(sum, k, 0);
+		const float *const own = g->own + v * g->ld_own + k->c0;
+		const int64_t d = k->n / k->heads;
+		for (int h = 0; h < k->heads; h++) {
+			float *const dad = g->out + v * g->ld_out + k->h0 + h;
+			float *const dot = g->out2 + v * g->ld_out2 + k->h0 + h;
+			const float a = keep * dk_inner(acc + h * d, own + h * d, d);
+			const float p = keep * dk_inner(acc + DK_PANEL * VEC_W + h * d, own + h * d, d);
+			*dot = k->first ? a : *dot + a;
+			*dad = k->first ? p : *dad + p;
+			if (k->last)
+				*dad = g->slope * *dot + (1 - g->slope) * *dad - *dot * sum[h];
+		}
+	}
+}
+
+DK_FN void DK_NAME(dk_gat_back_dst)(const dk_attend *g)
+{
+	for (int64_t lo = g->lo; lo < g->hi; lo += DK_CHUNK)
+		dk_pieces(g, dk_back_dst_piece, lo, lo + DK_CHUNK < g->hi ? lo + DK_CHUNK : g->hi);
+}
+
+/*
+ * The gradient along the transpose, one piece. With A and B as above, of the rows
+ * x[u] of destinations,
+ *
+ *   y[v,c]   = A[c]
+ *   out[v,h] = <own[v,h], slope * A + (1-slope) * B> - sum of alpha * s' * dot[u,h]
+ */
+static DK_FN void dk_back_src_piece(const dk_attend *g, const dk_piece *k, int64_t lo, int64_t hi)
+{
+	const int64_t *const row_ptr = g->row_ptr;
+	const int64_t stop = row_ptr[g->hi];
+	const int lanes = VEC_W > 1 ? VEC_W : k->slots;
+	const vec keep = v_set1(g->drop ? g->keep_scale : 1);
+	const vec slope = v_set1(g->slope), rest = v_set1(1 - g->slope);
+	float near[DK_SLOTS], sum[DK_SLOTS], acc[2 * DK_PANEL * VEC_W];
+	dk_batch b;
+
+	for (int64_t v = lo; v < hi; v++) {
+		int64_t self = dk_self(g, v), e = row_ptr[v];
+		const int64_t end = row_ptr[v + 1];
+		dk_pattern(near, g->near + v * g->ld_near + k->h0, k);
+		dk_clear(sum, lanes);
+		dk_clear(acc, 2 * DK_PANEL * VEC_W);
+		while (self >= 0 || e < end) {
+			dk_take(g, k, &b, v, &self, &e, end);
+			if (b.n == 0)
+				continue;
+			dk_factors(g, k, &b, v, near, 0, sum, stop, 1);
+			dk_sum_two(g, k, &b, acc, stop);
+		}
+		dk_fold(sum, k, 0);
+		float *const y = g->y + v * g->ldy + k->c0;
+		float *const mix = acc + DK_PANEL * VEC_W;
+		DK_COLUMNS(c, n, 0, k->n, {
+			const vec a = v_mul(keep, v_load(acc + c));
+			v_store_n(y + c, a, n);
+			v_store(mix + c, v_fma(slope, a, v_mul(rest, v_mul(keep, v_load(mix + c)))));
+		});
+		const float *const own = g->own + v * g->ld_own + k->c0;
+		const int64_t d = k->n / k->heads;
+		for (int h = 0; h < k->heads; h++) {
+			float *const das = g->out + v * g->ld_out + k->h0 + h;
+			const float a = dk_inner(mix + h * d, own + h * d, d);
+			*das = k->first ? a - sum[h] : *das + a;
+		}
+	}
+}
+
+DK_FN void DK_NAME(dk_gat_back_src)(const dk_attend *g)
+{
+	for (int64_t lo = g->lo; lo < g->hi; lo += DK_CHUNK)
+		dk_pieces(g, dk_back_src_piece, lo, lo + DK_CHUNK < g->hi ? lo + DK_CHUNK : g->hi);
+}

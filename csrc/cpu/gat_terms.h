@@ -1,0 +1,340 @@
+/*
+ * What attention's kernels share: the pieces of a row, the terms of a batch, and
+ * the weighted sum of rows.
+ *
+ * A row is done in pieces: as many heads as have their columns in DK_PANEL
+ * vectors, or a panel of a wide head. The terms of a row (its own first, then its
+ * edges) are taken in batches. The numbers of a batch lie packed, heads next to
+ * each other, term after term: `slots` of them per term, a power of two, so that
+ * every vector of them holds whole terms and all vectors have the same pattern of
+ * heads. Arrays of one value per head are kept in that pattern. Nothing is stored
+ * per edge beyond the batch.
+ */
+#include "lane.h"
+#include "gat.h"
+#include "hash.h"
+#include "vmath.h"
+
+#define DK_PANEL 8   /* vectors of columns in a piece */
+#define DK_TERMS 64  /* terms of a batch, at most */
+#define DK_LANES 512 /* numbers of a batch, at most */
+#define DK_SLOTS 16  /* heads of a piece, at most, and lanes of a pattern */
+#define DK_AHEAD 24  /* edges by which the rows that are summed are fetched ahead */
+#define DK_FAR 64    /* and those of one value per head, which are read a batch at a time */
+
+/* How the columns of a piece find the factor of their head. */
+enum { DK_ONE, /* one head */
+       DK_EACH, /* vector i is head i */
+       DK_RUNS, /* a vector lies in one head */
+       DK_MIXED };
+
+typedef struct dk_piece {
+	int64_t h0, c0, n; /* first head; columns [c0,c0+n) */
+	int heads, slots;
+	int nv, map;
+	int first, last; /* of the pieces of its heads */
+	int32_t head[DK_PANEL * VEC_W];
+} dk_piece;
+
+typedef struct dk_batch {
+	int n;            /* terms */
+	const int32_t *u; /* their rows: of the graph, or list */
+	int64_t e0;       /* edge of the first */
+	int32_t list[DK_TERMS];
+	float w[DK_TERMS];
+	/* One value per term and head; the vectors that read them may pass the end. */
+	float s[DK_LANES + DK_SLOTS]; /* scores, then the factors of the rows */
+	float t[DK_LANES + DK_SLOTS]; /* those factors where the score is above 0 */
+	float shift[DK_LANES + DK_SLOTS], dot[DK_LANES + DK_SLOTS];
+	int32_t lo[DK_LANES + DK_SLOTS], hi[DK_LANES + DK_SLOTS], col[DK_LANES + DK_SLOTS]; /* for the hash */
+} dk_batch;
+
+/* Calls f(g, piece, lo, hi) for all pieces of chunks of rows. */
+typedef void dk_piece_fn(const dk_attend *g, const dk_piece *p, int64_t lo, int64_t hi);
+
+static DK_FN void dk_pieces(const dk_attend *g, dk_piece_fn *f, int64_t lo, int64_t hi)
+{
+	const int64_t panel = DK_PANEL * VEC_W;
+	const int64_t most = VEC_W > 1 ? VEC_W : DK_SLOTS;
+	dk_piece p;
+	for (p.h0 = 0; p.h0 < g->heads; p.h0 += p.heads) {
+		int64_t heads = g->d < panel ? panel / g->d : 1;
+		heads = heads < most ? heads : most;
+		p.heads = (int)(heads < g->heads - p.h0 ? heads : g->heads - p.h0);
+		p.slots = 1;
+		while (p.slots < p.heads)
+			p.slots *= 2;
+		for (int64_t c = 0; c < g->d * p.heads; c += panel) {
+			p.c0 = p.h0 * g->d + c;
+			p.n = g->d * p.heads - c < panel ? g->d * p.heads - c : panel;
+			p.first = c == 0;
+			p.last = c + panel >= g->d * p.heads;
+			p.nv = (int)((p.n + VEC_W - 1) / VEC_W);
+			p.map = p.heads == 1 ? DK_ONE : g->d == VEC_W ? DK_EACH : g->d % VEC_W == 0 ? DK_RUNS : DK_MIXED;
+			for (int64_t i = 0; i < p.nv * VEC_W; i++)
+				p.head[i] = (int32_t)(p.heads == 1 ? 0 : i < p.n ? i / g->d : p.heads - 1);
+			f(g, &p, lo, hi);
+		}
+	}
+}
+
+/* The pattern of values p[0..heads-1]; 0 in slots without a head. */
+DK_INLINE void dk_pattern(float *to, const float *p, const dk_piece *k)
+{
+	if (k->heads == VEC_W) {
+		v_store(to, v_load(p));
+		return;
+	}
+	const int lanes = k->slots < VEC_W ? VEC_W : k->slots;
+	for (int i = 0; i < lanes; i++) {
+		const int h = i & (k->slots - 1);
+		to[i] = h < k->heads ? p[h] : 0;
+	}
+}
+
+/* Folds the lanes of a pattern that belong to the same head, in a fixed order, and
+ * spreads the result to all of them. */
+DK_INLINE void dk_fold(float *a, const dk_piece *k, const int max)
+{
+	for (int step = VEC_W / 2; step >= k->slots; step /= 2)
+		for (int i = 0; i < step; i++)
+			a[i] = !max ? a[i] + a[i + step] : a[i] > a[i + step] ? a[i] : a[i + step];
+	for (int i = k->slots; i < VEC_W; i++)
+		a[i] = a[i & (k->slots - 1)];
+}
+
+/* Where in a pattern the vector at i of a batch begins. */
+DK_INLINE int dk_at(int i, const dk_piece *k) { return VEC_W > 1 ? 0 : i & (k->slots - 1); }
+
+/* How many numbers the batch has, in whole vectors. */
+DK_INLINE int dk_lanes(const dk_batch *b, const dk_piece *k)
+{
+	return (b->n * k->slots + VEC_W - 1) / VEC_W * VEC_W;
+}
+
+/* The row that v gathers as its own, or -1. */
+DK_INLINE int64_t dk_self(const dk_attend *g, int64_t v)
+{
+	if (!g->self_on || (g->self_w && g->self_w[v] == 0))
+		return -1;
+	return g->self_col ? g->self_col[v] : v;
+}
+
+/* Whether the batch's weights may differ from 1. */
+DK_INLINE int dk_weighted(const dk_attend *g) { return g->w || (g->self_on && g->self_w); }
+
+/* Takes terms of row v from edge *e on into b; *self, if not below 0, comes first. */
+DK_INLINE void dk_take(const dk_attend *g, const dk_piece *k, dk_batch *b, int64_t v, int64_t *self, int64_t *e,
+                       int64_t end)
+{
+	int most = DK_LANES / k->slots;
+	most = most < DK_TERMS ? most : DK_TERMS;
+	int n = 0;
+	b->e0 = *e;
+	if (*self < 0 && !dk_weighted(g)) {
+		b->u = g->col + *e;
+		b->n = (int)(end - *e < most ? end - *e : most);
+		*e += b->n;
+		return;
+	}
+	if (*self >= 0) {
+		b->list[0] = (int32_t)*self;
+		b->w[0] = g->self_w ? g->self_w[v] : 1;
+		n = 1;
+		*self = -1;
+	}
+	for (; *e < end && n < most; ++*e) {
+		const float w = g->w ? g->w[*e] : 1;
+		b->list[n] = g->col[*e];
+		b->w[n] = w;
+		n += w != 0;
+	}
+	b->u = b->list;
+	b->n = n;
+}
+
+/* Copies the narrow rows p[u,:] of a batch. */
+DK_INLINE void dk_copy(float *to, const float *p, int64_t ld, const dk_piece *k, const dk_batch *b)
+{
+	p += k->h0;
+	if (k->slots == 1) {
+		for (int i = 0; i < b->n; i++)
+			to[i] = p[b->u[i] * ld];
+	} else if (k->heads == VEC_W) {
+		for (int i = 0; i < b->n; i++)
+			v_store(to + i * VEC_W, v_load(p + b->u[i] * ld));
+	} else if (VEC_W > 1) {
+		for (int i = 0; i < b->n; i++)
+			v_store(to + i * k->slots, v_load_n(p + b->u[i] * ld, k->heads));
+	} else {
+		for (int i = 0; i < b->n; i++)
+			for (int h = 0; h < k->slots; h++)
+				to[i * k->slots + h] = h < k->heads ? p[b->u[i] * ld + h] : 0;
+	}
+}
+
+/* Fetches narrow rows of later edges. */
+DK_INLINE void dk_fetch_far(const dk_attend *g, const float *p, int64_t ld, const dk_batch *b, int64_t stop)
+{
+	for (int64_t e = b->e0 + DK_FAR; e < b->e0 + b->n + DK_FAR && e < stop; e++)
+		DK_PREFETCH(p + g->col[e] * ld);
+}
+
+/* Numbers per term, in the slots of its heads. */
+DK_INLINE void dk_spread(float *to, const float *w, const dk_piece *k, const dk_batch *b)
+{
+	for (int i = 0; i < b->n; i++)
+		for (int h = 0; h < k->slots; h += VEC_W < k->slots ? VEC_W : k->slots)
+			v_store(to + i * k->slots + h, v_set1(w[i]));
+}
+
+/* What the hash of each term and head wants. turned: rows are sources. */
+DK_INLINE void dk_hash(const dk_attend *g, const dk_piece *k, dk_batch *b, int64_t v, const int turned)
+{
+	const uint32_t near = (uint32_t)(g->near_ids ? g->near_ids[v] : (int32_t)v);
+	const uint64_t own = turned ? 0 : dk_drop_row(g->key, (int32_t)near);
+	for (int i = 0; i < b->n; i++) {
+		const uint32_t far = (uint32_t)(g->far_ids ? g->far_ids[b->u[i]] : b->u[i]);
+		const uint64_t row = turned ? dk_drop_row(g->key, (int32_t)far) : own;
+		const uint32_t col = (turned ? near : far) * (uint32_t)g->heads + (uint32_t)k->h0;
+		for (int h = 0; h < k->slots; h += VEC_W < k->slots ? VEC_W : k->slots) {
+			const int at = i * k->slots + h;
+			i_store(b->lo + at, i_set1((uint32_t)row));
+			i_store(b->hi + at, i_set1((uint32_t)(row >> 32)));
+			i_store(b->col + at, i_add(i_set1(col + (uint32_t)h), i_iota()));
+		}
+	}
+}
+
+DK_INLINE vmask dk_keep(const dk_attend *g, const dk_batch *b, int i)
+{
+	return v_drop_keep_rows(i_load(b->lo + i), i_load(b->hi + i), i_load(b->col + i), g->threshold);
+}
+
+/* LeakyReLU for a slope of at most 1; NaN stays. */
+DK_INLINE vec dk_leaky(vec z, vec slope) { return v_max(v_mul(slope, z), z); }
+
+/* Sets what follows the batch's scores to terms of nothing. */
+DK_INLINE void dk_close(float *s, const dk_piece *k, const dk_batch *b)
+{
+	for (int i = b->n * k->slots; i < dk_lanes(b, k); i++)
+		s[i] = -INFINITY;
+}
+
+/* a[c] += s[term, head of c] * x[u,c] over the batch, and b with t if dual. */
+DK_INLINE void dk_sum(const dk_attend *g, const dk_piece *k, const dk_batch *t, float *acc, int64_t stop, const int nv,
+                      const int map, const int dual)
+{
+	const vmask m = v_tail(k->n - (nv - 1) * VEC_W);
+	const int64_t ldx = g->ldx;
+	const float *const x = g->x + k->c0;
+	const int32_t *const col = g->col;
+	const int slots = map == DK_EACH && nv == VEC_W ? VEC_W : k->slots;
+	vec a[DK_PANEL], b[DK_PANEL];
+	ivec pick[DK_PANEL];
+	for (int i = 0; i < nv; i++) {
+		a[i] = v_load(acc + i * VEC_W);
+		if (dual)
+			b[i] = v_load(acc + (DK_PANEL + i) * VEC_W);
+		if (map == DK_MIXED)
+			pick[i] = i_load(k->head + i * VEC_W);
+	}
+	for (int j = 0; j < t->n; j++) {
+		if (t->e0 + j + DK_AHEAD < stop) {
+			const float *p = x + (int64_t)col[t->e0 + j + DK_AHEAD] * ldx;
+			for (int c = 0; c < nv * VEC_W; c += 16)
+				DK_PREFETCH(p + c);
+		}
+		const float *const xu = x + (int64_t)t->u[j] * ldx;
+		const float *const s = t->s + j * slots, *const r = t->t + j * slots;
+		for (int i = 0; i < nv; i++) {
+			const vec v = i < nv - 1 ? v_load(xu + i * VEC_W) : v_load_mask(xu + i * VEC_W, m);
+			const int h = map == DK_ONE ? 0 : map == DK_EACH ? i : map == DK_RUNS ? k->head[i * VEC_W] : 0;
+			a[i] = v_fma(map == DK_MIXED ? v_pick(s, pick[i]) : v_set1(s[h]), v, a[i]);
+			if (dual)
+				b[i] = v_fma(map == DK_MIXED ? v_pick(r, pick[i]) : v_set1(r[h]), v, b[i]);
+		}
+	}
+	for (int i = 0; i < nv; i++) {
+		v_store(acc + i * VEC_W, a[i]);
+		if (dual)
+			v_store(acc + (DK_PANEL + i) * VEC_W, b[i]);
+	}
+}
+
+DK_INLINE void dk_sum_by_map(const dk_attend *g, const dk_piece *k, const dk_batch *t, float *acc, int64_t stop,
+                             const int nv, const int dual)
+{
+	switch (k->map) {
+	case DK_ONE:
+		dk_sum(g, k, t, acc, stop, nv, DK_ONE, dual);
+		break;
+	case DK_EACH:
+		dk_sum(g, k, t, acc, stop, nv, DK_EACH, dual);
+		break;
+	case DK_RUNS:
+		dk_sum(g, k, t, acc, stop, nv, DK_RUNS, dual);
+		break;
+	default:
+		dk_sum(g, k, t, acc, stop, nv, DK_MIXED, dual);
+	}
+}
+
+#define DK_BY_WIDTH(dual)                                              \
+	switch (k->nv) {                                               \
+	case 1:                                                        \
+		dk_sum_by_map(g, k, t, acc, stop, 1, dual);            \
+		break;                                                 \
+	case 2:                                                        \
+		dk_sum_by_map(g, k, t, acc, stop, 2, dual);            \
+		break;                                                 \
+	case 3:                                                        \
+		dk_sum_by_map(g, k, t, acc, stop, 3, dual);            \
+		break;                                                 \
+	case 4:                                                        \
+		dk_sum_by_map(g, k, t, acc, stop, 4, dual);            \
+		break;                                                 \
+	case 5:                                                        \
+		dk_sum_by_map(g, k, t, acc, stop, 5, dual);            \
+		break;                                                 \
+	case 6:                                                        \
+		dk_sum_by_map(g, k, t, acc, stop, 6, dual);            \
+		break;                                                 \
+	case 7:                                                        \
+		dk_sum_by_map(g, k, t, acc, stop, 7, dual);            \
+		break;                                                 \
+	case 8:                                                        \
+		dk_sum_by_map(g, k, t, acc, stop, 8, dual);            \
+		break;                                                 \
+	}
+
+static DK_FN void dk_sum_one(const dk_attend *g, const dk_piece *k, const dk_batch *t, float *acc, int64_t stop)
+{
+	DK_BY_WIDTH(0)
+}
+
+static DK_FN void dk_sum_two(const dk_attend *g, const dk_piece *k, const dk_batch *t, float *acc, int64_t stop)
+{
+	DK_BY_WIDTH(1)
+}
+
+/* a[c] *= p[head of c] for a pattern p. */
+DK_INLINE void dk_scale(float *a, const float *p, const dk_piece *k)
+{
+	for (int i = 0; i < k->nv; i++)
+		v_store(a + i * VEC_W, v_mul(v_load(a + i * VEC_W), v_pick(p, i_load(k->head + i * VEC_W))));
+}
+
+DK_INLINE void dk_clear(float *a, int n)
+{
+	for (int i = 0; i < n; i += VEC_W)
+		v_store(a + i, v_zero());
+}
+
+/* <a, b> over n values, by lanes, then over the lanes. */
+DK_INLINE float dk_inner(const float *a, const float *b, int64_t n)
+{
+	vec s = v_zero();
+	DK_COLUMNS(c, m, 0, n, { s = v_fma(v_load_n(a + c, m), v_load_n(b + c, m), s); });
+	return v_hsum(s);
+}
