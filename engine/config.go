@@ -29,12 +29,25 @@ type Config struct {
 	// or with Runs > 1 split k mod n for run k.
 	SplitIndex int `flag:"split-index"`
 
-	// Model is "gcn" (default) or "mlp", which gathers nothing.
+	// Model is "gcn" (default), "gat", "sage", "gin", or "mlp", which gathers nothing.
+	// Defaults of the fields below depend on it: DefaultConfig has them.
 	Model string `flag:"model"`
 	// Layers is the number of layers, at least 1; default 2.
 	Layers int `flag:"layers"`
-	// Hidden is the width of the hidden layers; default 16. Unused with 1 layer.
+	// Hidden is the width of the hidden layers, of each head for gat; default 16, for
+	// gat 8, for sage and gin 64. Unused with 1 layer.
 	Hidden int `flag:"hidden"`
+	// Heads is gat's number of attention heads in all layers but the last, whose
+	// outputs are concatenated; default 8. OutHeads is that of the last layer, whose
+	// outputs are averaged; default 1.
+	Heads    int `flag:"heads"`
+	OutHeads int `flag:"out-heads"`
+	// Aggregator is sage's: "mean" (default) or "max".
+	Aggregator string `flag:"aggregator"`
+	// Residual adds each hidden layer's input to its output; default false.
+	Residual bool `flag:"residual"`
+	// Norm is what hidden layers are normalised by: "none" (default) or "layer".
+	Norm string `flag:"norm"`
 	// Bias adds a trainable vector to each layer; default true.
 	Bias bool `flag:"bias"`
 	// Activation follows every layer but the last: "relu" (default),
@@ -43,6 +56,8 @@ type Config struct {
 	// Dropout is the probability with which a hidden value is dropped in
 	// training, in [0,1); default 0.5. 0: none.
 	Dropout float64 `flag:"dropout"`
+	// AttentionDropout is the same for gat's attention coefficients; default 0.6.
+	AttentionDropout float64 `flag:"attention-dropout"`
 	// InputDropout is the same for the input features; default 0.5. 0 lets the
 	// first aggregation be computed once and kept.
 	InputDropout float64 `flag:"input-dropout"`
@@ -116,11 +131,19 @@ type Config struct {
 }
 
 // DefaultConfig is the configuration of a run that is told nothing but its
-// model. An unknown model has the defaults of "gcn".
+// model: the settings of the model's paper, or of PyG's example, on citation graphs.
+// An unknown model has the defaults of "gcn".
 func DefaultConfig(model string) Config {
 	c := Config{
-		Bias: true, Dropout: 0.5, InputDropout: 0.5, WeightDecay: 5e-4, SplitIndex: -1,
+		Bias: true, Dropout: 0.5, InputDropout: 0.5, AttentionDropout: 0.6, WeightDecay: 5e-4, SplitIndex: -1,
 		Model: model,
+	}
+	switch model {
+	case "gat":
+		c.Hidden, c.Activation, c.Dropout, c.InputDropout = 8, "elu", 0.6, 0.6
+		c.LR, c.Epochs, c.WeightDecayScope = 0.005, 300, "all"
+	case "sage", "gin":
+		c.Hidden, c.WeightDecayScope = 64, "all"
 	}
 	return c.WithDefaults()
 }
@@ -145,12 +168,16 @@ func (c Config) WithDefaults() Config {
 	text(&c.Activation, "relu")
 	text(&c.Optimizer, "adam")
 	text(&c.WeightDecayScope, "first")
+	text(&c.Aggregator, "mean")
+	text(&c.Norm, "none")
 	text(&c.Pipeline, "sync")
 	text(&c.Precision, "fp32")
 	text(&c.Device, "auto")
 	text(&c.Progress, "auto")
 	count(&c.Layers, 2)
 	count(&c.Hidden, 16)
+	count(&c.Heads, 8)
+	count(&c.OutHeads, 1)
 	count(&c.Epochs, 200)
 	count(&c.Runs, 1)
 	count(&c.EvalEvery, 1)

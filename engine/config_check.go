@@ -14,6 +14,8 @@ import (
 var (
 	Modes             = []string{"cpu", "gpu", "lambda"}
 	Models            = model.Names()
+	Aggregators       = []string{"mean", "max"}
+	Norms             = []string{"none", "layer"}
 	Activations       = []string{"relu", "leaky-relu", "elu", "tanh", "identity"}
 	Optimizers        = []string{"adam", "adamw", "sgd"}
 	WeightDecayScopes = []string{"first", "weights", "all"}
@@ -87,10 +89,14 @@ func (c Config) checkModel(k *checker) {
 	k.atLeast("layers", c.Layers, 1, "")
 	k.atLeast("hidden", c.Hidden, 1, "")
 	k.oneOf("activation", c.Activation, Activations)
+	k.atLeast("heads", c.Heads, 1, "")
+	k.atLeast("out-heads", c.OutHeads, 1, "")
+	k.oneOf("aggregator", c.Aggregator, Aggregators)
+	k.oneOf("norm", c.Norm, Norms)
 	for _, d := range []struct {
 		flag  string
 		value float64
-	}{{"dropout", c.Dropout}, {"input-dropout", c.InputDropout}} {
+	}{{"dropout", c.Dropout}, {"input-dropout", c.InputDropout}, {"attention-dropout", c.AttentionDropout}} {
 		k.within(d.flag, d.value, 0, 1, "give a probability from 0 to below 1")
 	}
 }

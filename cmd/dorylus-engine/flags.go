@@ -36,18 +36,24 @@ var settingHelp = []help{
 
 	{"model", groupModel, list(engine.Models)},
 	{"layers", groupModel, "number of layers"},
-	{"hidden", groupModel, "width of the hidden layers"},
-	{"activation", groupModel, list(engine.Activations)},
+	{"hidden", groupModel, "width of the hidden layers; of each head for gat (gat: 8, sage and gin: 64)"},
+	{"heads", groupModel, "gat: attention heads in all layers but the last, concatenated"},
+	{"out-heads", groupModel, "gat: attention heads in the last layer, averaged"},
+	{"aggregator", groupModel, "sage: " + list(engine.Aggregators) + " over in-neighbours"},
+	{"residual", groupModel, "add each hidden layer's input to its output"},
+	{"norm", groupModel, "normalisation of hidden layers: " + list(engine.Norms)},
+	{"activation", groupModel, list(engine.Activations) + " (gat: elu)"},
 	{"bias", groupModel, "add a trainable vector in each layer"},
-	{"dropout", groupModel, "probability of dropping a hidden value in training"},
+	{"dropout", groupModel, "probability of dropping a hidden value in training (gat: 0.6)"},
+	{"attention-dropout", groupModel, "gat: probability of dropping an attention coefficient"},
 	{"input-dropout", groupModel, "probability of dropping an input feature; 0 lets the first aggregation be computed only once"},
 
-	{"epochs", groupTraining, "train for at most so many epochs"},
+	{"epochs", groupTraining, "train for at most so many epochs (gat: 300)"},
 	{"optimizer", groupTraining, list(engine.Optimizers)},
-	{"lr", groupTraining, "learning rate"},
+	{"lr", groupTraining, "learning rate (gat: 0.005)"},
 	{"momentum", groupTraining, "momentum of --optimizer=sgd"},
 	{"weight-decay", groupTraining, "L2 penalty"},
-	{"weight-decay-scope", groupTraining, "what decays: first (weights of the first layer), weights, all (biases too)"},
+	{"weight-decay-scope", groupTraining, "what decays: first (weights of the first layer), weights, all (biases too) (gat, sage and gin: all)"},
 	{"seed", groupTraining, "seed of initial weights, dropout and random splits"},
 	{"runs", groupTraining, "train so many times, with consecutive seeds, and report mean and deviation"},
 
@@ -121,6 +127,8 @@ func addSettings(cmd *cobra.Command) {
 	complete(cmd, "mode", engine.Modes)
 	complete(cmd, "model", engine.Models)
 	complete(cmd, "activation", engine.Activations)
+	complete(cmd, "aggregator", engine.Aggregators)
+	complete(cmd, "norm", engine.Norms)
 	complete(cmd, "optimizer", engine.Optimizers)
 	complete(cmd, "weight-decay-scope", engine.WeightDecayScopes)
 	complete(cmd, "pipeline", engine.Pipelines)

@@ -28,6 +28,8 @@ func export(specs []model.ParamSpec, mats []*kernels.Mat, suffix string) []ckpt.
 // shapeOf is the shape in which a parameter is exported.
 func shapeOf(spec model.ParamSpec) []int {
 	switch {
+	case spec.Shape != nil:
+		return spec.Shape
 	case spec.Bias:
 		return []int{spec.Cols}
 	case spec.Transposed:

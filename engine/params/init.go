@@ -12,15 +12,21 @@ import (
 	"dorylus/kernels"
 )
 
-// InitParams are the weights that a model starts with, in host memory: zero, or
-// uniform in ±sqrt(6/(rows+cols)), which is PyG's glorot. A value depends on the
+// InitParams are the weights that a model starts with, in host memory: zero, one,
+// or uniform in ±sqrt(6/(rows+cols)), which is PyG's glorot. A value depends on the
 // seed, the parameter's name and the value's index, and on nothing else.
 func InitParams(specs []model.ParamSpec, seed uint64) []*kernels.Mat {
 	mats := make([]*kernels.Mat, len(specs))
 	for p, spec := range specs {
 		m := kernels.FromSlice(spec.Rows, spec.Cols, make([]float32, spec.Rows*spec.Cols))
 		mats[p] = m
-		if spec.Init != model.Glorot {
+		switch spec.Init {
+		case model.Zero:
+			continue
+		case model.One:
+			for i := range m.Host {
+				m.Host[i] = 1
+			}
 			continue
 		}
 		bound := math.Sqrt(6 / float64(spec.Rows+spec.Cols))

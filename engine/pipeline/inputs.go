@@ -88,10 +88,7 @@ func (in *inputs) constant(prog *model.Program, b int, level *graph.Level, w *wo
 func (in *inputs) full(prog *model.Program, b int, w *workers) (*kernels.Mat, error) {
 	spec := prog.Bufs[b]
 	if spec.Made == nil {
-		if in.st.Dense == nil {
-			return nil, fmt.Errorf("bind %s: the store has no dense features", spec.Name)
-		}
-		return in.st.Dense, nil
+		return in.dense()
 	}
 	if m, ok := in.kept[spec.Name]; ok {
 		return m, nil
@@ -123,6 +120,34 @@ func (in *inputs) full(prog *model.Program, b int, w *workers) (*kernels.Mat, er
 	})
 	in.kept[spec.Name] = m
 	return m, err
+}
+
+// dense are the features as a matrix: the store's, or its sparse ones spelt out for
+// a model that needs every value of a row.
+func (in *inputs) dense() (*kernels.Mat, error) {
+	g := in.st.Sparse
+	if in.st.Dense != nil || g == nil {
+		return in.st.Dense, nil
+	}
+	const name = "X dense"
+	if m, ok := in.kept[name]; ok {
+		return m, nil
+	}
+	m, err := in.alloc(g.Rows(), g.Cols)
+	if err != nil {
+		return nil, fmt.Errorf("make the sparse features dense, %d x %d values: %w", g.Rows(), g.Cols, err)
+	}
+	for v := range g.Rows() {
+		row := m.Row(v)
+		for e := g.RowPtr[v]; e < g.RowPtr[v+1]; e++ {
+			row[g.Col[e]] = 1
+			if g.Val != nil {
+				row[g.Col[e]] = g.Val[e]
+			}
+		}
+	}
+	in.kept[name] = m
+	return m, nil
 }
 
 // gather are the normalisation and self term of g between the levels dst and src

@@ -42,6 +42,7 @@ type gatherArgs struct {
 // passConfig says what newPass builds.
 type passConfig struct {
 	prog      *model.Program
+	sparse    bool    // the program multiplies the features as sparse
 	seeds     []int32 // nil: all rows
 	train     bool
 	intervals int // at most
@@ -119,7 +120,7 @@ func (p *pass) bind(in *inputs, w *workers, c passConfig) error {
 		level := &p.plan.Levels[spec.Level]
 		var err error
 		switch {
-		case b == model.X && in.st.Sparse != nil:
+		case b == model.X && c.sparse:
 			p.sparse, err = in.load(level.Features(in.st.Sparse))
 		case spec.Const:
 			p.full[b], err = in.constant(p.prog, b, level, w)

@@ -28,7 +28,7 @@ func Predict(ctx context.Context, o PredictOptions) (*kernels.Mat, error) {
 		return nil, fmt.Errorf("predict on %s: it has %d features and %d classes, the model was trained on %d and %d: give the data of the run",
 			st.Meta.Name, st.Meta.Features, st.Meta.Classes, o.Model.Features, o.Model.Classes)
 	}
-	o.Model.Sparse = st.Sparse != nil
+	o.Model.Sparse = sparse(o.Model.Model, o.Model.Aggregator, st)
 	prog, err := o.Model.Build()
 	if err != nil {
 		return nil, fmt.Errorf("predict: %w", err)
@@ -40,7 +40,7 @@ func Predict(ctx context.Context, o PredictOptions) (*kernels.Mat, error) {
 	defer w.close()
 	in := newInputs(o.Device, st)
 	defer in.close()
-	ev, err := newEvaluator(in, w, prog, 4*o.Threads, st, dataset.Split{})
+	ev, err := newEvaluator(in, w, prog, o.Model.Sparse, 4*o.Threads, st, dataset.Split{})
 	if err != nil {
 		return nil, err
 	}

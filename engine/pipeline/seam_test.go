@@ -224,7 +224,7 @@ func trainPartitioned(t *testing.T, parts int, inSync bool, seed uint64) string 
 		check(t, err)
 		in := newInputs(o.Device, o.Store)
 		p, err := newPass(in, w, passConfig{
-			prog: prog, seeds: o.Split.Train, train: true, intervals: 7, seed: o.Seed, shared: !inSync, latched: true,
+			prog: prog, sparse: cfg.Sparse, seeds: o.Split.Train, train: true, intervals: 7, seed: o.Seed, shared: !inSync, latched: true,
 			own:    func(n int) task.Range { return task.Range{Lo: k * n / parts, Hi: (k + 1) * n / parts} },
 			labels: trainLabels(o.Store, o.Split), lossScale: 1 / float32(len(o.Split.Train)),
 		})

@@ -111,6 +111,9 @@ func (s *session) open() error {
 	if err := checkData(st, s.opt.Split); err != nil {
 		return err
 	}
+	if err := checkWeights(c.Model, st); err != nil {
+		return err
+	}
 	cfg, err := ModelConfig(c, st)
 	if err != nil {
 		return err
@@ -136,14 +139,14 @@ func (s *session) open() error {
 	s.in = newInputs(s.opt.Device, st)
 	count := intervals(c, st)
 	t.train, err = newPass(s.in, t.workers, passConfig{
-		prog: prog, seeds: s.opt.Split.Train, train: true, intervals: count,
+		prog: prog, sparse: cfg.Sparse, seeds: s.opt.Split.Train, train: true, intervals: count,
 		shared: !t.cfg.Sync, latched: !t.cfg.Sync, seed: s.opt.Seed,
 		labels: trainLabels(st, s.opt.Split), lossScale: 1 / float32(len(s.opt.Split.Train)),
 	})
 	if err != nil {
 		return fmt.Errorf("prepare training: %w", err)
 	}
-	if t.eval, err = newEvaluator(s.in, t.workers, prog, count, st, s.opt.Split); err != nil {
+	if t.eval, err = newEvaluator(s.in, t.workers, prog, cfg.Sparse, count, st, s.opt.Split); err != nil {
 		return err
 	}
 	if err := s.serve(); err != nil {
@@ -331,8 +334,8 @@ func (s *session) close() {
 }
 
 // newEvaluator walks all rows; see evaluator.
-func newEvaluator(in *inputs, w *workers, prog *model.Program, count int, st *store.Store, sp dataset.Split) (*evaluator, error) {
-	p, err := newPass(in, w, passConfig{prog: prog, intervals: count})
+func newEvaluator(in *inputs, w *workers, prog *model.Program, sparse bool, count int, st *store.Store, sp dataset.Split) (*evaluator, error) {
+	p, err := newPass(in, w, passConfig{prog: prog, sparse: sparse, intervals: count})
 	if err != nil {
 		return nil, fmt.Errorf("prepare evaluation: %w", err)
 	}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"runtime"
+	"sort"
 	"strconv"
 
 	"dorylus/engine"
@@ -20,11 +21,23 @@ func ModelConfig(c *engine.Config, st *store.Store) (model.Config, error) {
 	if !ok {
 		return model.Config{}, fmt.Errorf("build %s: activation %q is unknown", c.Model, c.Activation)
 	}
+	norm := c.Norm
+	if norm == "none" {
+		norm = ""
+	}
 	return model.Config{
+		Heads: c.Heads, OutHeads: c.OutHeads, AttentionDropout: float32(c.AttentionDropout),
+		Aggregator: c.Aggregator, Residual: c.Residual, Norm: norm,
 		Model: c.Model, Layers: c.Layers, Hidden: c.Hidden, Bias: c.Bias, Activation: act,
 		Dropout: float32(c.Dropout), InputDropout: float32(c.InputDropout),
-		Features: st.Meta.Features, Classes: st.Meta.Classes, Sparse: st.Sparse != nil,
+		Features: st.Meta.Features, Classes: st.Meta.Classes, Sparse: sparse(c.Model, c.Aggregator, st),
 	}, nil
+}
+
+// sparse says that a model multiplies the features of st as sparse ones. A maximum
+// over neighbours looks at every value, zeros too.
+func sparse(name, aggregator string, st *store.Store) bool {
+	return st.Sparse != nil && !(name == "sage" && aggregator == "max")
 }
 
 var activations = map[string]kernels.Act{
@@ -104,6 +117,21 @@ func checkData(st *store.Store, s dataset.Split) error {
 				return fmt.Errorf("%s: %s vertex %s has label %d of %d classes: correct the labels or leave it out of the split",
 					where, what, vertexName(st, v), l, st.Meta.Classes)
 			}
+		}
+	}
+	return nil
+}
+
+// checkWeights refuses edge weights that a model has no meaning for.
+func checkWeights(name string, st *store.Store) error {
+	if name != "gat" {
+		return nil
+	}
+	for e, w := range st.In.Val {
+		if !(w >= 0) {
+			v := sort.Search(st.In.Rows(), func(v int) bool { return st.In.RowPtr[v+1] > int64(e) })
+			return fmt.Errorf("train gat on %s: the edge from %s to %s has weight %v: attention needs weights of 0 or more",
+				st.Meta.Name, vertexName(st, st.In.Col[e]), vertexName(st, int32(v)), w)
 		}
 	}
 	return nil
