@@ -57,6 +57,9 @@ func readOGB(ctx context.Context, in *input) (*Raw, error) {
 	if err != nil {
 		return nil, err
 	}
+	if raw.N > 1<<20+64*len(raw.Src) && raw.Dense == nil && !raw.hasLabels() {
+		return nil, fmt.Errorf("open data set %s: %d vertices for %d edges: nearly all are isolated; is the number of vertices right?", in.src, raw.N, len(raw.Src))
+	}
 	raw.ogbDirection()
 	return raw, readOGBSplits(ctx, in, raw)
 }

@@ -61,6 +61,7 @@ func formats() []format {
 		{"planetoid", "a folder with ind.NAME.graph, or that file", detectPlanetoid, readPlanetoid, false},
 		{"gnnbench-npz", "a .npz file with adj_data or adj_matrix.data", detectGNNBench, readGNNBench, false},
 		{"heterophilous-npz", "a .npz file with edges and node_features", detectHeterophilous, readHeterophilous, false},
+		{"pyg", "a .pt file of torch.save, or a folder with processed/data.pt", detectPyG, readPyG, false},
 		{"matrixmarket", "a .mtx file (.gz, .zst)", detectMatrixMarket, readMatrixMarket, false},
 		{"metis", "a .graph or .mgraph file (.gz, .zst)", detectMETIS, readMETIS, false},
 		{"ogb", "a folder with raw/edge.csv.gz or raw/data.npz", detectOGB, readOGB, true},
