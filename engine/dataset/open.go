@@ -66,6 +66,7 @@ func formats() []format {
 		{"metis", "a .graph or .mgraph file (.gz, .zst)", detectMETIS, readMETIS, false},
 		{"ogb", "a folder with raw/edge.csv.gz or raw/data.npz", detectOGB, readOGB, true},
 		{"dgl-csv", "a folder with meta.yaml", detectDGLCSV, readDGLCSV, false},
+		{"graphsage", "a folder with PREFIX-G.json", detectGraphSAGE, readGraphSAGE, false},
 		{"musae", "a folder with NAME_edges.csv (id_1,id_2 or from,to), NAME_target.csv and perhaps NAME_features.json", detectMUSAE, readMUSAE, true},
 		{"mlgnc", "a folder with edge_list.csv, features.csv, labels.csv, train.txt and test.txt", detectMLGNC, readMLGNC, true},
 		{"linqs", "a folder with NAME.content and NAME.cites", detectLINQS, readLINQS, false},
