@@ -77,7 +77,7 @@ func (t *Table) SpMM(g *Gather) {
 		ep = *g.Ep
 	}
 	C.dk_call_spmm(t.t, i64(g.RowPtr), i32(g.Col), f32(g.W), i32(g.Tile), C.int64_t(g.TileLD), C.int64_t(g.Tiles),
-		C.int64_t(g.Group), C.int64_t(g.Panel), f32(g.RS), f32(g.CS), C.int64_t(cbool(g.SelfOn)), i32(g.SelfCol),
+		C.int64_t(g.TileRows), C.int64_t(g.Sources), C.int64_t(g.Group), C.int64_t(g.Panel), f32(g.Pack), f32(g.RS), f32(g.CS), C.int64_t(cbool(g.SelfOn)), i32(g.SelfCol),
 		f32(g.SelfW), f32(g.X), C.int64_t(g.LDX), f32(g.Y), C.int64_t(g.LDY), C.int64_t(g.Cols), C.int64_t(g.Lo),
 		C.int64_t(g.Hi), cbool(g.Ep != nil), f32(ep.Bias), i32(ep.IDs), C.uint64_t(ep.Key),
 		C.uint32_t(ep.Threshold), cbool(ep.Drop), C.float(ep.KeepScale), C.int(ep.Act))

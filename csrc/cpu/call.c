@@ -3,13 +3,14 @@
 #include "call.h"
 
 void dk_call_spmm(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *w, const int32_t *tile,
-                  int64_t tile_ld, int64_t tiles, int64_t group, int64_t panel, const float *rs, const float *cs,
-                  int64_t self_on, const int32_t *self_col, const float *self_w, const float *x, int64_t ldx, float *y,
+                  int64_t tile_ld, int64_t tiles, int64_t tile_rows, int64_t sources, int64_t group, int64_t panel,
+                  float *pack, const float *rs, const float *cs, int64_t self_on, const int32_t *self_col, const float *self_w, const float *x, int64_t ldx, float *y,
                   int64_t ldy, int64_t f, int64_t lo, int64_t hi, int ep_on, const float *bias, const int32_t *ids,
                   uint64_t key, uint32_t threshold, int drop, float keep_scale, int act)
 {
 	const dk_epilogue ep = {bias, ids, key, threshold, drop, keep_scale, act};
-	const dk_gather g = {row_ptr, col, w,    tile, tile_ld, tiles, group, panel, rs, cs, self_on, self_col,
+	const dk_gather g = {row_ptr, col, w,    tile, tile_ld, tiles, tile_rows, sources, group, panel, pack,
+	                     rs, cs, self_on, self_col,
 	                     self_w,  x,   ldx,  y,    ldy,     f,     lo,    hi,    ep_on ? &ep : 0};
 	t->spmm(&g);
 }

@@ -6,8 +6,8 @@
 #include "dk.h"
 
 void dk_call_spmm(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *w, const int32_t *tile,
-                  int64_t tile_ld, int64_t tiles, int64_t group, int64_t panel, const float *rs, const float *cs,
-                  int64_t self_on, const int32_t *self_col, const float *self_w, const float *x, int64_t ldx, float *y,
+                  int64_t tile_ld, int64_t tiles, int64_t tile_rows, int64_t sources, int64_t group, int64_t panel,
+                  float *pack, const float *rs, const float *cs, int64_t self_on, const int32_t *self_col, const float *self_w, const float *x, int64_t ldx, float *y,
                   int64_t ldy, int64_t f, int64_t lo, int64_t hi, int ep_on, const float *bias, const int32_t *ids,
                   uint64_t key, uint32_t threshold, int drop, float keep_scale, int act);
 void dk_call_spmmt(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *w, const float *x,

@@ -31,10 +31,13 @@ typedef struct dk_gather {
 	const int32_t *col;
 	const float *w; /* one per edge, or NULL: 1 */
 	/* tile[(t-1)*tile_ld + v] is how many edges of row v come from sources
-	 * before tile t, t in [1,tiles). NULL: untiled. group tiles are taken at
-	 * once, panel columns at a time. */
+	 * before tile t, t in [1,tiles); a tile is tile_rows of all sources. NULL:
+	 * untiled. group tiles are taken at once, panel columns at a time. pack, if
+	 * not NULL, holds group * tile_rows * panel values: the sources of a pass are
+	 * copied there, side by side. */
 	const int32_t *tile;
-	int64_t tile_ld, tiles, group, panel;
+	int64_t tile_ld, tiles, tile_rows, sources, group, panel;
+	float *pack;
 	const float *rs, *cs; /* row and column scales, or NULL: 1 */
 	int64_t self_on;
 	const int32_t *self_col; /* source row of v itself, -1: none; NULL: v */

@@ -48,10 +48,12 @@ type Gather struct {
 	W      []float32 // one per edge; nil: 1
 
 	// Tile[(t-1)*TileLD+v] is how many edges of row v come from sources before
-	// tile t. nil: untiled, with Tiles = Group = 1. Group tiles are taken at
-	// once and Panel columns.
-	Tile                        []int32
-	TileLD, Tiles, Group, Panel int
+	// tile t; a tile is TileRows of all Sources. nil: untiled, with Tiles = 1.
+	// Group tiles are taken at once and Panel columns. Pack, if not nil, holds
+	// Group*TileRows*Panel values for copies of the sources of a pass.
+	Tile                                           []int32
+	TileLD, Tiles, TileRows, Sources, Group, Panel int
+	Pack                                           []float32
 
 	RS, CS  []float32 // row and column scale; nil: 1
 	SelfOn  bool

@@ -46,15 +46,18 @@ func (in *input) sidecar(names, exts []string) string {
 
 // part opens one of the edge list's files: the one the user named, else the one that
 // the layout names, else the one found in the folder. nil: there is none.
-func (in *input) part(named, preset string, names, exts []string) (*blob, error) {
+func (e *edgeList) part(named, preset string, names, exts []string) (*blob, error) {
 	if named != "" {
-		return in.openRef(named)
+		return e.in.openRef(named)
 	}
 	if preset != "" {
-		return in.open(preset)
+		return e.in.open(preset)
 	}
-	if f := in.sidecar(names, exts); f != "" {
-		return in.open(f)
+	if e.exact {
+		return nil, nil
+	}
+	if f := e.in.sidecar(names, exts); f != "" {
+		return e.in.open(f)
 	}
 	return nil, nil
 }
@@ -75,6 +78,8 @@ type tables struct {
 	// manyWeights says that there is a column of weights for each kind of edge, so that
 	// none is read unless the user names it.
 	manyWeights bool
+	// exact says that the layout names all its files: none is looked for by name.
+	exact bool
 	// edgesOnly reads no file beside the edges.
 	edgesOnly bool
 	// every10th takes every tenth training vertex, from the first, to validate where
@@ -97,6 +102,7 @@ type edgeList struct {
 	vertices int    // declared number of vertices, -1: none
 	declared string // by what
 	labels   *labelTable
+	spare    *labelTable // of the file of features; used where there is none of labels
 	features *featureTable
 }
 
@@ -142,7 +148,7 @@ func (e *edgeList) readEdges(ctx context.Context) error {
 	case e.in.opt.Edges == "" && !e.in.dir:
 		b, err = e.in.openSelf()
 	default:
-		if b, err = e.in.part(e.in.opt.Edges, e.tables.edges, edgeNames, textExts); b == nil && err == nil {
+		if b, err = e.part(e.in.opt.Edges, e.tables.edges, edgeNames, textExts); b == nil && err == nil {
 			err = fmt.Errorf("open data set %s: no edges.csv or the like in this folder; name the file of edges", e.in.src)
 		}
 	}
@@ -241,6 +247,8 @@ func (e *edgeList) declare(n int, by string) error {
 	if e.vertices >= 0 && e.vertices != n {
 		return fmt.Errorf("read %s: %d rows, but there are %d vertices by %s; there must be one row per vertex", by, n, e.vertices, e.declared)
 	}
-	e.vertices, e.declared = n, by
+	if e.vertices < 0 {
+		e.vertices, e.declared = n, by
+	}
 	return nil
 }

@@ -29,7 +29,10 @@ func (t *labelTable) rows() int {
 }
 
 func (e *edgeList) readLabels(ctx context.Context) error {
-	b, err := e.in.part(e.in.opt.Labels, e.tables.labels, labelNames, append([]string{".npy"}, textExts...))
+	b, err := e.part(e.in.opt.Labels, e.tables.labels, labelNames, append([]string{".npy"}, textExts...))
+	if b == nil && err == nil {
+		e.labels = e.spare
+	}
 	if b == nil || err != nil {
 		return err
 	}

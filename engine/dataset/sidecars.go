@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -21,10 +22,10 @@ type featureTable struct {
 	sparse *kernels.CSR
 }
 
-var featureExts = append([]string{".npy", ".npz", ".json"}, textExts...)
+var featureExts = slices.Concat([]string{".npy", ".npz", ".json"}, svmExts, textExts)
 
 func (e *edgeList) readFeatures(ctx context.Context) error {
-	b, err := e.in.part(e.in.opt.Features, e.tables.features, featureNames, featureExts)
+	b, err := e.part(e.in.opt.Features, e.tables.features, featureNames, featureExts)
 	if b == nil || err != nil {
 		return err
 	}
@@ -39,6 +40,8 @@ func (e *edgeList) readFeatures(ctx context.Context) error {
 		if z, err = openNPZ(b); err == nil {
 			err = f.readNPZ(z, e.raw)
 		}
+	case ".svm", ".libsvm", ".svmlight":
+		e.spare, err = f.readSVM(ctx, b, e.raw)
 	case ".json":
 		err = f.readJSON(b, e.raw)
 	default:

@@ -23,6 +23,12 @@ const sniffBytes = 64 << 10
 // sniff looks at the start of r and returns the layout, the first data line's
 // fields, and a reader that starts at that line.
 func sniff(name string, r io.Reader) (l layout, first []string, rest io.Reader, err error) {
+	return sniffAs(name, r, "", false)
+}
+
+// sniffAs is sniff where the separator is known, unless sep is "", and where header
+// says that there is one.
+func sniffAs(name string, r io.Reader, sep string, header bool) (l layout, first []string, rest io.Reader, err error) {
 	head := make([]byte, sniffBytes)
 	n, err := io.ReadFull(r, head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
@@ -40,10 +46,12 @@ func sniff(name string, r io.Reader) (l layout, first []string, rest io.Reader, 
 			b = next
 			continue
 		}
-		l.sep = separator(line)
+		if l.sep = separator(line); sep != "" {
+			l.sep = sep[0]
+		}
 		first = splitLine(string(line), l.sep)
 		l.cols = len(first)
-		if l.header == nil && isHeader(first, next, l.sep) {
+		if l.header == nil && (header || isHeader(first, next, l.sep)) {
 			for _, f := range first {
 				l.header = append(l.header, strings.ToLower(strings.TrimSpace(f)))
 			}

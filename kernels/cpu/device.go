@@ -19,8 +19,9 @@ type Memory struct {
 	MatrixBytes   int64 // their memory, padding included
 	Graphs        int   // graphs not unloaded yet
 	TileBytes     int64 // tables made for graphs (the CSR itself is the caller's)
+	ScratchBytes  int64 // of streams
 	ReservedBytes int64 // mapped from the system
-	PeakBytes     int64 // the most that matrices and tables ever took
+	PeakBytes     int64 // the most that all of these ever took together
 }
 
 // MemoryOf is what d holds; false if d is not a device of this package.

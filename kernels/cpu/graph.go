@@ -19,9 +19,10 @@ const (
 	// tile several times while it is in the cache.
 	minTileDegree = 16
 	minReuse      = 4
+	minPackReuse  = 8 // where the tile is copied first
 	// DefaultTileBytes is the cache that one tile of sources fills by default:
 	// the share of a last-level cache that one core of a server can count on.
-	DefaultTileBytes = 4 << 20
+	DefaultTileBytes = 6 << 20
 )
 
 // A graph is the caller's CSR and, for large ones, a table of where each row's
@@ -89,10 +90,12 @@ func (d *device) Unload(x kernels.Graph) {
 type plan struct {
 	tile                []int32 // nil: untiled
 	tiles, group, panel int
+	pack                int // values of scratch for packed sources; 0: not packed
 }
 
-// plan chooses tiles for a gather of cols columns over rows.
-func (g *graph) plan(cols int, rows kernels.Span) (plan, error) {
+// plan chooses tiles for a gather from x over rows.
+func (g *graph) plan(x *kernels.Mat, rows kernels.Span) (plan, error) {
+	cols := x.Cols
 	flat := plan{tiles: 1, group: 1, panel: max(cols, 1)}
 	limit := g.dev.tileBytes
 	if limit == 0 || cols == 0 {
@@ -100,11 +103,16 @@ func (g *graph) plan(cols int, rows kernels.Span) (plan, error) {
 	}
 	panels := (cols + panelCols - 1) / panelCols
 	width := kernels.PadCols(max((cols+panels-1)/panels, 2))
+	packed := x.Stride > width // a panel of these rows would leave gaps
+	reuse := minReuse
+	if packed {
+		reuse = minPackReuse
+	}
 	edges := g.RowPtr[rows.Hi] - g.RowPtr[rows.Lo]
 	switch {
 	case g.CSR.Cols*width*4 < 2*limit: // the sources (nearly) fit as they are
 		return flat, nil
-	case edges < int64(minTileDegree)*int64(rows.Len()), edges < int64(minReuse)*int64(g.CSR.Cols):
+	case edges < int64(minTileDegree)*int64(rows.Len()), edges < int64(reuse)*int64(g.CSR.Cols):
 		return flat, nil
 	}
 	g.once.Do(g.cutTiles)
@@ -116,7 +124,11 @@ func (g *graph) plan(cols int, rows kernels.Span) (plan, error) {
 	if group >= g.tiles {
 		return flat, nil
 	}
-	return plan{tile: g.tile, tiles: g.tiles, group: group, panel: width}, nil
+	p := plan{tile: g.tile, tiles: g.tiles, group: group, panel: width}
+	if packed {
+		p.pack = group * g.tileRows * width
+	}
+	return p, nil
 }
 
 // cutTiles makes the table.

@@ -15,20 +15,27 @@ func (s *stream) SpMM(dst *kernels.Mat, g kernels.Graph, x *kernels.Mat, ga kern
 	if !s.runs("SpMM") || rows.Len() == 0 || dst.Cols == 0 {
 		return
 	}
-	p, err := r.plan(x.Cols, rows)
+	p, err := r.plan(x, rows)
+	if err == nil && p.pack > len(s.scratch)/4 {
+		err = s.growScratch(4 * p.pack)
+	}
 	if err != nil {
 		s.fail("SpMM", err)
 		return
 	}
 	n := native.Gather{
 		RowPtr: r.RowPtr, Col: r.Col, W: weights(r, ga.W),
-		Tile: p.tile, TileLD: r.Rows(), Tiles: p.tiles, Group: p.group, Panel: p.panel,
+		Tile: p.tile, TileLD: r.Rows(), Tiles: p.tiles, TileRows: r.tileRows, Sources: r.Cols(),
+		Group: p.group, Panel: p.panel,
 		RS: host(ga.Scale.Row), CS: host(ga.Scale.Col),
 		X: x.Host, LDX: x.Stride, Y: dst.Host, LDY: dst.Stride, Cols: x.Cols,
 		Lo: rows.Lo, Hi: rows.Hi, Ep: epilogue(ga.Ep),
 	}
 	if ga.Self.On {
 		n.SelfOn, n.SelfCol, n.SelfW = true, ga.Self.Col, host(ga.Self.W)
+	}
+	if p.pack > 0 {
+		n.Pack = floats(s.scratch)
 	}
 	s.table.SpMM(&n)
 }

@@ -16,6 +16,8 @@ type stream struct {
 	table  *native.Table
 	closed bool
 	err    error
+	// scratch holds the packed sources of a tiled gather, kept from op to op.
+	scratch []byte
 
 	plain    kernels.Stream
 	plainDev kernels.Device
@@ -62,8 +64,25 @@ func (s *stream) Close() error {
 	s.closed = true
 	s.dev.mu.Lock()
 	s.dev.mu.streams--
+	s.dev.mu.mem.ScratchBytes -= int64(len(s.scratch))
 	s.dev.mu.Unlock()
-	return s.Wait()
+	err := s.dev.arena.release(s.scratch)
+	s.scratch = nil
+	return errors.Join(s.Wait(), err)
+}
+
+// growScratch makes scratch at least n bytes; what it held is lost.
+func (s *stream) growScratch(n int) error {
+	b, err := s.dev.arena.alloc(n)
+	if err != nil {
+		return fmt.Errorf("allocate scratch: %w", err)
+	}
+	s.dev.mu.Lock()
+	s.dev.mu.mem.ScratchBytes += int64(len(b) - len(s.scratch))
+	s.dev.mu.Unlock()
+	err = s.dev.arena.release(s.scratch)
+	s.scratch = b
+	return err
 }
 
 // host is the values of m, nil for nil.

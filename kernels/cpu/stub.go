@@ -22,6 +22,7 @@ type Memory struct {
 	MatrixBytes   int64
 	Graphs        int
 	TileBytes     int64
+	ScratchBytes  int64
 	ReservedBytes int64
 	PeakBytes     int64
 }
