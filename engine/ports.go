@@ -89,6 +89,10 @@ type Update struct {
 	Epoch   int     // the epoch whose gradients made it: Version-1
 	Loss    float64 // the training loss of that epoch, before the update
 	Seconds float64 // time spent in summing and updating
+	LR      float64 // the learning rate of the update
+	// GradNorm is the norm of all gradients together before they were clipped; 0
+	// where nothing is clipped.
+	GradNorm float64
 }
 
 // Params is the parameter server as a graph server sees it.

@@ -1,5 +1,6 @@
 // Package optim updates weights with PyTorch's semantics: Adam, AdamW and SGD
-// with momentum, and L2 on the parameters that Scope names.
+// with momentum, L2 on the parameters that Scope names, schedules of the learning
+// rate, and gradients clipped by their norm.
 package optim
 
 import (
@@ -15,7 +16,7 @@ import (
 type Config struct {
 	// Name is "adam" (default), "adamw" or "sgd".
 	Name string `json:"name"`
-	// LR is the learning rate; default 0.01.
+	// LR is the learning rate, the largest of a schedule that falls; default 0.01.
 	LR float64 `json:"lr"`
 	// WeightDecay is the L2 penalty of adam and sgd, added to the gradient, and
 	// the decoupled decay of adamw. 0: none.
@@ -30,6 +31,24 @@ type Config struct {
 	Beta2 float64 `json:"beta2,omitempty"`
 	// Eps is added to Adam's denominator; default 1e-8.
 	Eps float64 `json:"eps,omitempty"`
+
+	// Schedule says how the learning rate moves with the epoch: one of Schedules;
+	// "" (default) is "constant".
+	Schedule string `json:"lr_schedule,omitempty"`
+	// Epochs is the length of the training, over which "cosine" falls to 0. Others
+	// do not look at it.
+	Epochs int `json:"lr_epochs,omitempty"`
+	// Every is the number of epochs between the steps of "step".
+	Every int `json:"lr_step,omitempty"`
+	// Gamma is the factor of each step of "step", default 0.1, and of each epoch of
+	// "exponential", default 0.99.
+	Gamma float64 `json:"lr_gamma,omitempty"`
+	// Warmup is the number of epochs in which the rate rises, by equal steps, to LR;
+	// the schedule begins after them. 0: none.
+	Warmup int `json:"warmup,omitempty"`
+	// ClipNorm is the largest norm of all gradients together: longer ones are scaled
+	// down to it. 0: as they are.
+	ClipNorm float64 `json:"clip_norm,omitempty"`
 }
 
 // WithDefaults is c with defaults in the place of zero values.
@@ -51,6 +70,7 @@ func (c Config) WithDefaults() Config {
 		set(&c.Beta2, 0.999)
 		set(&c.Eps, 1e-8)
 	}
+	c.scheduleDefaults()
 	return c
 }
 
@@ -74,6 +94,7 @@ func (c Config) Validate() error {
 	if !(c.WeightDecay >= 0) || math.IsInf(c.WeightDecay, 1) {
 		bad("weight decay %v: want 0 or more", c.WeightDecay)
 	}
+	c.checkSchedule(bad)
 	if c.Name == "sgd" {
 		if !(c.Momentum >= 0 && c.Momentum < 1) {
 			bad("momentum %v: want 0 <= momentum < 1", c.Momentum)

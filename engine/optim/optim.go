@@ -23,6 +23,7 @@ type Optimizer struct {
 	dev   kernels.Device
 	slots [][]*kernels.Mat // [slot][parameter], on dev
 	step  int
+	rate  float64 // of the step begun
 }
 
 // New is an optimiser with zero moments, or with those of from, which it copies.
@@ -81,8 +82,13 @@ func (o *Optimizer) load(from *State) error {
 	return s.Wait()
 }
 
-// Next begins the next step: each parameter is then applied once.
-func (o *Optimizer) Next() { o.step++ }
+// Next begins the next step, that of epoch: each parameter is then applied once. It
+// returns the learning rate.
+func (o *Optimizer) Next(epoch int) float64 {
+	o.step++
+	o.rate = o.cfg.Rate(epoch)
+	return o.rate
+}
 
 // Apply updates w in place from gradient g, both of the shape of parameter p. The
 // work is queued on s.
@@ -93,11 +99,11 @@ func (o *Optimizer) Apply(s kernels.Stream, p int, w, g *kernels.Mat) {
 		if len(o.slots) > 0 {
 			m = o.slots[0][p]
 		}
-		s.SGD(w, g, m, kernels.SGD{LR: float32(o.cfg.LR), Momentum: float32(o.cfg.Momentum), WeightDecay: decay, Step: o.step})
+		s.SGD(w, g, m, kernels.SGD{LR: float32(o.rate), Momentum: float32(o.cfg.Momentum), WeightDecay: decay, Step: o.step})
 		return
 	}
 	s.Adam(w, g, o.slots[0][p], o.slots[1][p], kernels.Adam{
-		LR: float32(o.cfg.LR), Beta1: float32(o.cfg.Beta1), Beta2: float32(o.cfg.Beta2), Eps: float32(o.cfg.Eps),
+		LR: float32(o.rate), Beta1: float32(o.cfg.Beta1), Beta2: float32(o.cfg.Beta2), Eps: float32(o.cfg.Eps),
 		WeightDecay: decay, Decoupled: o.cfg.Name == "adamw", Step: o.step,
 	})
 }

@@ -79,7 +79,7 @@ func TestFormulas(t *testing.T) {
 			}
 		}
 		for step := 1; step <= 20; step++ {
-			o.Next()
+			o.Next(step - 1)
 			for p, spec := range specs {
 				g := kernels.FromSlice(spec.Rows, spec.Cols, make([]float32, spec.Rows*spec.Cols))
 				for i := range g.Host {
@@ -159,7 +159,7 @@ func TestGoldenFirstStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	o.Next()
+	o.Next(0)
 	for p, name := range []string{"W0", "b0", "W1", "b1"} {
 		spec := specs[p]
 		w := kernels.FromSlice(spec.Rows, spec.Cols, readNPY(t, dir+"/param_"+name+".npy"))
@@ -210,7 +210,10 @@ func readNPY(t *testing.T, path string) []float32 {
 // TestStateGoesOn stops after some steps and goes on from the snapshot: same bits.
 func TestStateGoesOn(t *testing.T) {
 	specs := twoLayers(5, 4, 3)
-	for _, cfg := range []Config{{Name: "adam"}, {Name: "adamw", WeightDecay: 0.1}, {Name: "sgd", Momentum: 0.9}, {Name: "sgd"}} {
+	for _, cfg := range []Config{
+		{Name: "adam"}, {Name: "adamw", WeightDecay: 0.1}, {Name: "sgd", Momentum: 0.9}, {Name: "sgd"},
+		{Name: "adam", Schedule: "cosine", Epochs: 9, Warmup: 3}, {Name: "sgd", Schedule: "step", Every: 2},
+	} {
 		dev, s := bench(t)
 		run := func(stops ...int) []float32 {
 			var w []*kernels.Mat
@@ -226,7 +229,7 @@ func TestStateGoesOn(t *testing.T) {
 					t.Fatal(err)
 				}
 				for ; done < stop; done++ {
-					o.Next()
+					o.Next(done)
 					for p, spec := range specs {
 						g := kernels.FromSlice(spec.Rows, spec.Cols, make([]float32, spec.Rows*spec.Cols))
 						for i := range g.Host {
@@ -273,6 +276,17 @@ func TestBadConfigs(t *testing.T) {
 		{Config{Beta1: 1}, "beta1 1"},
 		{Config{Beta2: 0.999999999}, "beta2 0.999999999"},
 		{Config{Eps: -1}, "eps -1"},
+		{Config{Schedule: "plateau"}, `unknown schedule "plateau"`},
+		{Config{Schedule: "cosine"}, "cosine schedule over 0 epochs with a warm-up of 0"},
+		{Config{Schedule: "cosine", Epochs: 5, Warmup: 5}, "over 5 epochs with a warm-up of 5"},
+		{Config{Schedule: "step"}, "every 0 epochs"},
+		{Config{Schedule: "step", Every: 3, Gamma: -1}, "gamma -1"},
+		{Config{Schedule: "exponential", Gamma: math.Inf(1)}, "gamma +Inf"},
+		{Config{Schedule: "exponential", Every: 3}, `a step of 3 epochs is not for schedule "exponential"`},
+		{Config{Gamma: 0.5}, `gamma 0.5 is not for schedule ""`},
+		{Config{Warmup: -1}, "warm-up of -1 epochs"},
+		{Config{ClipNorm: -1}, "gradient norm -1"},
+		{Config{ClipNorm: math.NaN()}, "gradient norm NaN"},
 	} {
 		err := c.cfg.WithDefaults().Validate()
 		if err == nil || !strings.Contains(err.Error(), c.want) {

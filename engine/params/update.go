@@ -61,7 +61,10 @@ func (s *Server) update(stream kernels.Stream, epoch int, e *epochSum) error {
 	if err != nil {
 		return fmt.Errorf("epoch %d: update weights: %w", epoch, err)
 	}
-	s.opt.Next()
+	rate, norm, err := s.begin(stream, epoch, e.sums, next.mats)
+	if err != nil {
+		return fmt.Errorf("epoch %d: update weights: %w", epoch, err)
+	}
 	for p, w := range next.mats {
 		stream.Copy(w, last.mats[p])
 		s.opt.Apply(stream, p, w, e.sums[p])
@@ -79,13 +82,25 @@ func (s *Server) update(stream kernels.Stream, epoch int, e *epochSum) error {
 	s.mu.stash = append(s.mu.stash, next)
 	s.prune()
 	s.mu.queue = append(s.mu.queue, engine.Update{
-		Version: next.number, Epoch: epoch, Loss: e.loss, Seconds: (e.busy + time.Since(start)).Seconds(),
+		Version: next.number, Epoch: epoch, Loss: e.loss, LR: rate, GradNorm: norm,
+		Seconds: (e.busy + time.Since(start)).Seconds(),
 	})
 	select {
 	case s.wake <- struct{}{}:
 	default: // the pump is about to look anyway
 	}
 	return nil
+}
+
+// begin is the optimiser's next step up to the parameters: the learning rate of the
+// epoch, and the gradients clipped. spare has a matrix per gradient to work in.
+func (s *Server) begin(stream kernels.Stream, epoch int, grads, spare []*kernels.Mat) (rate, norm float64, err error) {
+	rate = s.opt.Next(epoch)
+	if err := stream.Wait(); err != nil { // zeros may be on their way
+		return 0, 0, err
+	}
+	norm, err = s.opt.Clip(stream, grads, spare)
+	return rate, norm, err
 }
 
 // State is a server at one version, in host memory.
