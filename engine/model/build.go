@@ -199,7 +199,8 @@ func (b *builder) backOp(out int, e epilogue, layer int) {
 	})
 }
 
-// loss adds the softmax cross-entropy of the logits and ends the forward part.
+// loss adds the cross-entropy of the logits, softmax or, for multi-label data,
+// binary, and ends the forward part.
 func (b *builder) loss(logits int) {
 	b.p.Output = logits
 	b.p.Forward = len(b.p.Steps)
@@ -209,6 +210,11 @@ func (b *builder) loss(logits int) {
 		func(c *Ctx) {
 			rows := c.Span(logits)
 			lm := c.Mat(logits)
+			if b.cfg.MultiLabel {
+				t := &kernels.CSR{Cols: c.Targets.Cols, RowPtr: c.Targets.RowPtr[rows.Lo : rows.Hi+1], Col: c.Targets.Col}
+				c.S.SigmoidBCE(c.Mat(d), c.Loss, lm, t, c.Labels[rows.Lo:rows.Hi], c.ClassW, c.LossScale)
+				return
+			}
 			c.S.SoftmaxXent(c.Mat(d), c.Loss, lm, c.Labels[rows.Lo:rows.Hi], c.ClassW, c.LossScale, kernels.Span{Hi: lm.Rows})
 		})
 }

@@ -27,23 +27,32 @@ type Config struct {
 	Heads, OutHeads  int
 	// Aggregator is GraphSAGE's: "mean" (or "") or "max".
 	Aggregator string
+	// Hops is how often sgc and appnp propagate, Alpha appnp's share of the
+	// prediction itself in each hop, in [0,1].
+	Hops  int
+	Alpha float32
 	// Residual adds each layer's input to its output, through a product where the
 	// widths differ; Norm is "", "layer". Neither touches the last layer.
 	Residual bool
 	Norm     string
 
-	Features int  // input width
-	Classes  int  // output width
-	Sparse   bool // features are CSR: their product comes before the gather
+	Features int // input width
+	Classes  int // output width
+	// MultiLabel: a vertex may have several classes; the loss is binary
+	// cross-entropy of each, not softmax cross-entropy.
+	MultiLabel bool
+	Sparse     bool // features are CSR: their product comes before the gather
 }
 
 // Models maps the names of --model to their builders.
 var Models = map[string]func(Config) *Program{
-	"gcn":  GCN,
-	"mlp":  MLP,
-	"sage": SAGE,
-	"gin":  GIN,
-	"gat":  GAT,
+	"gcn":   GCN,
+	"mlp":   MLP,
+	"sage":  SAGE,
+	"gin":   GIN,
+	"gat":   GAT,
+	"sgc":   SGC,
+	"appnp": APPNP,
 }
 
 // Names lists the known models, sorted.
@@ -69,6 +78,12 @@ func (c Config) Validate() error {
 	if c.Hidden < 1 {
 		bad("hidden width %d: at least 1 is needed", c.Hidden)
 	}
+	if c.Hops < 0 {
+		bad("%d hops: 0 or more are needed", c.Hops)
+	}
+	if !(c.Alpha >= 0 && c.Alpha <= 1) {
+		bad("alpha %v is not in [0,1]", c.Alpha)
+	}
 	for _, d := range []struct {
 		what string
 		p    float32
@@ -80,7 +95,7 @@ func (c Config) Validate() error {
 	if c.Features < 1 {
 		bad("the data has no features: give the vertices some, for example identity features with 'prepare --features identity'")
 	}
-	if c.Classes < 2 {
+	if c.Classes < 2 && !(c.MultiLabel && c.Classes == 1) {
 		bad("the data has %d classes: at least 2 are needed to classify", c.Classes)
 	}
 	return errors.Join(errs...)

@@ -25,8 +25,11 @@ type Ctx struct {
 	// Labels has the class of each row of the last level, -1 where the row is not
 	// trained on; ClassW weighs the classes (nil: 1); LossScale is one over the
 	// sum of the training rows' weights. The block's loss goes to Loss[0].
-	Labels    []int32
-	ClassW    *kernels.Mat
+	Labels []int32
+	ClassW *kernels.Mat
+	// Targets has the classes of every row of the last level in multi-label data,
+	// where Labels is 0 for the rows that are trained on.
+	Targets   *kernels.CSR
 	LossScale float32
 	Loss      []float64
 

@@ -41,17 +41,7 @@ func (b *builder) gcn(h, width, out, l int, e epilogue) int {
 // MLP is the control without a graph: the same layers with no gather.
 func MLP(cfg Config) *Program {
 	b := newBuilder(cfg)
-	h, width := X, cfg.Features
-	for l := 1; l <= cfg.Layers; l++ {
-		out, e := b.layerEnd(l)
-		spec := ParamSpec{Name: name("lin", l) + ".weight", Rows: width, Cols: out, Init: Glorot, Transposed: true, Layer: l}
-		if cfg.Bias {
-			e.bias = b.param(ParamSpec{Name: name("lin", l) + ".bias", Rows: 1, Cols: out, Layer: l, Bias: true})
-		}
-		h = b.linear(h, l, spec, e)
-		width = out
-	}
-	b.loss(h)
+	b.loss(b.mlp())
 	return b.finish()
 }
 

@@ -78,7 +78,7 @@ func TestGradientsAreDerivatives(t *testing.T) {
 				sparse, inDrop, wide, extras := variant&1 != 0, variant&2 != 0, variant&4 != 0, variant&8 != 0
 				cfg := Config{
 					Model: model, Layers: layers, Hidden: 3, Bias: true, Activation: kernels.Tanh, Dropout: 0.3,
-					Heads: 2, OutHeads: 1, AttentionDropout: 0.3,
+					Heads: 2, OutHeads: 1, AttentionDropout: 0.3, Hops: 2, Alpha: 0.2,
 					Features: features, Classes: classes, Sparse: sparse,
 				}
 				if inDrop {
