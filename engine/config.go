@@ -68,6 +68,21 @@ type Config struct {
 	Optimizer string `flag:"optimizer"`
 	// LR is the learning rate; default 0.01.
 	LR float64 `flag:"lr"`
+	// LRSchedule is how the learning rate moves with the epoch, by PyTorch's formulas:
+	// "constant" (default), "cosine" (to 0 over Epochs), "step", "exponential".
+	LRSchedule string `flag:"lr-schedule"`
+	// LRStep is the number of epochs between the steps of schedule "step", which has
+	// no default for it. Must be 0 for others.
+	LRStep int `flag:"lr-step"`
+	// LRGamma is the factor of each step of "step", by default 0.1, and of each epoch
+	// of "exponential", by default 0.99. 0: the default. Must be 0 for others.
+	LRGamma float64 `flag:"lr-gamma"`
+	// Warmup is the number of epochs in which the learning rate rises, by equal steps,
+	// to LR; the schedule begins after them. 0 (default) and 1: none.
+	Warmup int `flag:"warmup"`
+	// ClipNorm scales all gradients together down to this norm where theirs is larger.
+	// 0 (default): never.
+	ClipNorm float64 `flag:"clip-norm"`
 	// Momentum is SGD's, in [0,1); default 0. Must be 0 for other optimisers.
 	Momentum float64 `flag:"momentum"`
 	// WeightDecay is the L2 penalty; default 5e-4. 0: none.
@@ -75,6 +90,10 @@ type Config struct {
 	// WeightDecayScope says what decays: "first" (default: the first layer's
 	// weights, as in the GCN paper), "weights" (all but biases), "all".
 	WeightDecayScope string `flag:"weight-decay-scope"`
+	// ClassWeights weighs the loss of each row by its label's class, or of several
+	// labels a row, of the labels it has: "" (default: all 1), "balanced" (by how rare a
+	// class is among training rows), or a file with one weight per class and line.
+	ClassWeights string `flag:"class-weights"`
 	// Seed fixes initial weights, dropout and random splits; default 0. Run k of
 	// several uses Seed+k.
 	Seed uint64 `flag:"seed"`
@@ -82,13 +101,17 @@ type Config struct {
 	// deviation; default 1.
 	Runs int `flag:"runs"`
 
+	// Metric is what is measured, and what the best epoch is chosen by: "accuracy",
+	// "micro-f1", "macro-f1", "roc-auc", or "" (default): accuracy, of several labels a
+	// row micro-f1. Accuracy is reported beside the others.
+	Metric string `flag:"metric"`
 	// EvalEvery is the number of epochs between evaluations; default 1. The last
 	// epoch is always evaluated.
 	EvalEvery int `flag:"eval-every"`
 	// Patience stops a run after so many epochs without a better validation
-	// accuracy. 0 (default): never.
+	// metric. 0 (default): never.
 	Patience int `flag:"patience"`
-	// TargetAccuracy stops a run once validation accuracy has reached it, in
+	// TargetAccuracy stops a run once the validation metric has reached it, in
 	// [0,1]. 0 (default): never.
 	TargetAccuracy float64 `flag:"target-accuracy"`
 
@@ -167,6 +190,7 @@ func (c Config) WithDefaults() Config {
 	text(&c.Order, "auto")
 	text(&c.Activation, "relu")
 	text(&c.Optimizer, "adam")
+	text(&c.LRSchedule, "constant")
 	text(&c.WeightDecayScope, "first")
 	text(&c.Aggregator, "mean")
 	text(&c.Norm, "none")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dorylus/engine/model"
+	"dorylus/engine/optim"
 )
 
 // The values that the settings of that name accept.
@@ -18,6 +19,8 @@ var (
 	Norms             = []string{"none", "layer"}
 	Activations       = []string{"relu", "leaky-relu", "elu", "tanh", "identity"}
 	Optimizers        = []string{"adam", "adamw", "sgd"}
+	LRSchedules       = optim.Schedules
+	Metrics           = []string{"accuracy", "micro-f1", "macro-f1", "roc-auc"}
 	WeightDecayScopes = []string{"first", "weights", "all"}
 	Pipelines         = []string{"sync", "async"}
 	Precisions        = []string{"fp32"}
@@ -113,9 +116,13 @@ func (c Config) checkTraining(k *checker) {
 	}
 	k.within("weight-decay", c.WeightDecay, 0, math.Inf(1), "give 0 or more, for example 5e-4")
 	k.oneOf("weight-decay-scope", c.WeightDecayScope, WeightDecayScopes)
+	c.checkSchedule(k)
 	k.atLeast("runs", c.Runs, 1, "")
 	if c.Runs > 1 && c.Resume != "" {
 		k.bad("runs", c.Runs, "--resume goes on with one run; name the folder of that run and leave --runs out")
+	}
+	if c.Metric != "" {
+		k.oneOf("metric", c.Metric, Metrics)
 	}
 	k.atLeast("eval-every", c.EvalEvery, 1, "")
 	k.atLeast("patience", c.Patience, 0, ", 0 to never stop early")
@@ -124,6 +131,26 @@ func (c Config) checkTraining(k *checker) {
 	} else if !(t >= 0 && t <= 1) {
 		k.bad("target-accuracy", t, "give a fraction from 0 to 1, 0 to never stop early")
 	}
+}
+
+func (c Config) checkSchedule(k *checker) {
+	k.oneOf("lr-schedule", c.LRSchedule, LRSchedules)
+	k.atLeast("lr-step", c.LRStep, 0, "")
+	switch {
+	case c.LRSchedule == "step" && c.LRStep == 0:
+		k.bad("lr-schedule", c.LRSchedule, "add --lr-step=N, the number of epochs between steps")
+	case c.LRSchedule != "step" && c.LRStep > 0:
+		k.bad("lr-step", c.LRStep, "only --lr-schedule=step has steps; leave it out or switch from %s", c.LRSchedule)
+	}
+	k.within("lr-gamma", c.LRGamma, 0, math.Inf(1), "give a factor above 0, for example 0.5")
+	if c.LRGamma > 0 && c.LRSchedule != "step" && c.LRSchedule != "exponential" {
+		k.bad("lr-gamma", c.LRGamma, "only --lr-schedule=step and exponential have a factor; leave it out or switch from %s", c.LRSchedule)
+	}
+	k.atLeast("warmup", c.Warmup, 0, "")
+	if c.Warmup > 0 && c.Epochs > 0 && c.Warmup >= c.Epochs {
+		k.bad("warmup", c.Warmup, "give fewer epochs than --epochs=%d", c.Epochs)
+	}
+	k.within("clip-norm", c.ClipNorm, 0, math.Inf(1), "give a norm above 0, for example 1, or 0 for no clipping")
 }
 
 func (c Config) checkPipeline(k *checker) {

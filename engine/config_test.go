@@ -42,7 +42,7 @@ func TestValidateNamesFlagValueAndRemedy(t *testing.T) {
 		{func(c *Config) { c.Split, c.SplitFile = "planetoid", "f" }, "--split-file=f: give either it or --split=planetoid"},
 		{func(c *Config) { c.Split = "80/20" }, "--split=80/20: write planetoid, per-class:20/30"},
 		{func(c *Config) { c.SplitIndex = -2 }, "--split-index=-2: give -1 or more"},
-		{func(c *Config) { c.Model = "gpt" }, "--model=gpt: choose one of gcn, mlp"},
+		{func(c *Config) { c.Model = "gpt" }, "--model=gpt: choose one of gat, gcn, gin, mlp, sage"},
 		{func(c *Config) { c.Layers = -1 }, "--layers=-1: give 1 or more"},
 		{func(c *Config) { c.Hidden = -5 }, "--hidden=-5: give 1 or more"},
 		{func(c *Config) { c.Activation = "gelu" }, "--activation=gelu: choose one of relu"},
@@ -54,6 +54,17 @@ func TestValidateNamesFlagValueAndRemedy(t *testing.T) {
 		{func(c *Config) { c.Momentum = 0.9 }, "--momentum=0.9: only --optimizer=sgd"},
 		{func(c *Config) { c.WeightDecay = -1 }, "--weight-decay=-1: give 0 or more"},
 		{func(c *Config) { c.WeightDecayScope = "none" }, "--weight-decay-scope=none: choose one of first"},
+		{func(c *Config) { c.LRSchedule = "plateau" }, "--lr-schedule=plateau: choose one of constant, cosine, step, exponential"},
+		{func(c *Config) { c.LRSchedule = "step" }, "--lr-schedule=step: add --lr-step=N"},
+		{func(c *Config) { c.LRStep = 3 }, "--lr-step=3: only --lr-schedule=step has steps; leave it out or switch from constant"},
+		{func(c *Config) { c.LRStep = -1 }, "--lr-step=-1: give 0 or more"},
+		{func(c *Config) { c.LRSchedule, c.LRGamma = "cosine", 0.5 }, "--lr-gamma=0.5: only --lr-schedule=step and exponential"},
+		{func(c *Config) { c.LRSchedule, c.LRGamma = "exponential", -1 }, "--lr-gamma=-1: give a factor above 0"},
+		{func(c *Config) { c.Warmup = -1 }, "--warmup=-1: give 0 or more"},
+		{func(c *Config) { c.Warmup = 200 }, "--warmup=200: give fewer epochs than --epochs=200"},
+		{func(c *Config) { c.ClipNorm = -1 }, "--clip-norm=-1: give a norm above 0"},
+		{func(c *Config) { c.ClipNorm = math.Inf(1) }, "--clip-norm=+Inf: give a norm above 0"},
+		{func(c *Config) { c.Metric = "auc" }, "--metric=auc: choose one of accuracy, micro-f1, macro-f1, roc-auc"},
 		{func(c *Config) { c.Runs = -1 }, "--runs=-1: give 1 or more"},
 		{func(c *Config) { c.Runs, c.Resume = 2, "RUN" }, "--runs=2: --resume goes on with one run"},
 		{func(c *Config) { c.EvalEvery = -1 }, "--eval-every=-1: give 1 or more"},
@@ -79,6 +90,22 @@ func TestValidateNamesFlagValueAndRemedy(t *testing.T) {
 		}
 		if got := err.Error(); !strings.HasPrefix(got, test.want) || strings.Contains(got, "\n") {
 			t.Errorf("got  %q\nwant one line that starts with %q", got, test.want)
+		}
+	}
+}
+
+func TestSchedulesAreAccepted(t *testing.T) {
+	for _, change := range []func(*Config){
+		func(c *Config) { c.LRSchedule, c.Warmup, c.ClipNorm = "cosine", 199, 1 },
+		func(c *Config) { c.LRSchedule, c.LRStep = "step", 50 },
+		func(c *Config) { c.LRSchedule, c.LRStep, c.LRGamma = "step", 500, 0.5 },
+		func(c *Config) { c.LRSchedule = "exponential" },
+		func(c *Config) { c.Metric, c.ClassWeights = "roc-auc", "balanced" },
+	} {
+		c := DefaultConfig("gcn")
+		change(&c)
+		if err := c.Validate(); err != nil {
+			t.Errorf("%v", err)
 		}
 	}
 }

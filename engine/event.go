@@ -69,19 +69,44 @@ type EpochDone struct {
 	Loss   float64 `json:"loss"`
 	Took   float64 `json:"seconds"` // since the previous EpochDone, evaluation excluded
 	Update float64 `json:"update_seconds"`
+	LR     float64 `json:"lr,omitempty"` // the learning rate of the update
+	// GradNorm is the norm of all gradients together before they were clipped.
+	GradNorm float64 `json:"grad_norm,omitempty"`
 }
 
 // Evaluated has the metrics of one evaluation: the weights after Epoch.
 type Evaluated struct {
 	Epoch  int     `json:"epoch"`
-	Metric string  `json:"metric"` // "accuracy"
+	Metric string  `json:"metric"` // one of Metrics
 	Train  float64 `json:"train"`
 	Val    float64 `json:"val"`
 	Test   float64 `json:"test"`
+	// The accuracies, where Metric is another: of several labels a row, the share of
+	// rows whose labels are all right.
+	TrainAcc float64 `json:"train_acc,omitempty"`
+	ValAcc   float64 `json:"val_acc,omitempty"`
+	TestAcc  float64 `json:"test_acc,omitempty"`
 	// ValLoss is the mean loss over validation rows.
 	ValLoss float64 `json:"val_loss"`
 	Best    bool    `json:"best"` // the best validation metric so far
 	Took    float64 `json:"seconds"`
+}
+
+// Classes has what the delivered weights, those of the best evaluation, say about each
+// class on the test rows. It comes once, after the last evaluation.
+type Classes struct {
+	Epoch int      `json:"epoch"` // of the evaluation, as in Evaluated
+	Names []string `json:"names,omitempty"`
+	// Confusion is for one label a row: [want][got] counts rows.
+	Confusion [][]int64 `json:"confusion,omitempty"`
+	// For several labels a row, by class: rows that have it and were given it, that
+	// were given it wrongly, and that have it and were not given it. Exact counts rows,
+	// of Rows, with all labels right and no other.
+	TP    []int64 `json:"true_positives,omitempty"`
+	FP    []int64 `json:"false_positives,omitempty"`
+	FN    []int64 `json:"false_negatives,omitempty"`
+	Exact int64   `json:"exact,omitempty"`
+	Rows  int64   `json:"rows"`
 }
 
 // Checkpointed says that a checkpoint is complete on disk.
@@ -120,6 +145,7 @@ func (RunStart) Kind() string     { return "run_start" }
 func (TaskDone) Kind() string     { return "task" }
 func (EpochDone) Kind() string    { return "epoch" }
 func (Evaluated) Kind() string    { return "eval" }
+func (Classes) Kind() string      { return "classes" }
 func (Checkpointed) Kind() string { return "checkpoint" }
 func (Retried) Kind() string      { return "retry" }
 func (Warned) Kind() string       { return "warning" }

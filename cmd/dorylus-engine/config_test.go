@@ -15,6 +15,7 @@ var otherValues = map[string]string{
 	"split-index": "3", "model": "mlp", "layers": "5", "hidden": "99", "bias": "false", "activation": "tanh", "dropout": "0.25",
 	"heads": "3", "out-heads": "2", "aggregator": "max", "residual": "true", "norm": "layer", "attention-dropout": "0.1",
 	"input-dropout": "0", "epochs": "7", "optimizer": "sgd", "lr": "0.125", "momentum": "0.9", "weight-decay": "0.001",
+	"lr-schedule": "cosine", "lr-step": "30", "lr-gamma": "0.5", "warmup": "5", "clip-norm": "1.5", "class-weights": "balanced", "metric": "roc-auc",
 	"weight-decay-scope": "all", "seed": "42", "runs": "3", "eval-every": "2", "patience": "11", "target-accuracy": "0.75",
 	"pipeline": "async", "staleness": "2", "intervals": "16", "threads": "1", "precision": "bf16", "device": "cpu/scalar",
 	"out": "RUN", "resume": "OLD", "checkpoint-every": "4", "task-events": "true", "progress": "none", "json": "true", "dry-run": "true",

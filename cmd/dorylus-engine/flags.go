@@ -51,15 +51,22 @@ var settingHelp = []help{
 	{"epochs", groupTraining, "train for at most so many epochs (gat: 300)"},
 	{"optimizer", groupTraining, list(engine.Optimizers)},
 	{"lr", groupTraining, "learning rate (gat: 0.005)"},
+	{"lr-schedule", groupTraining, "learning rate by epoch: " + list(engine.LRSchedules) + "; cosine falls to 0 over --epochs"},
+	{"lr-step", groupTraining, "epochs between the steps of --lr-schedule=step"},
+	{"lr-gamma", groupTraining, "factor of each step (0: 0.1), or of each epoch of --lr-schedule=exponential (0: 0.99)"},
+	{"warmup", groupTraining, "epochs in which the learning rate rises to --lr, before the schedule begins"},
+	{"clip-norm", groupTraining, "scale all gradients together down to this norm; 0: never"},
 	{"momentum", groupTraining, "momentum of --optimizer=sgd"},
 	{"weight-decay", groupTraining, "L2 penalty"},
 	{"weight-decay-scope", groupTraining, "what decays: first (weights of the first layer), weights, all (biases too) (gat, sage and gin: all)"},
+	{"class-weights", groupTraining, "weights of the classes in the loss: balanced, or a `FILE` with one number per class and line (default: all 1)"},
 	{"seed", groupTraining, "seed of initial weights, dropout and random splits"},
 	{"runs", groupTraining, "train so many times, with consecutive seeds, and report mean and deviation"},
 
+	{"metric", groupStopping, "what is measured and chosen by: " + list(engine.Metrics) + " (default: accuracy; of several labels a vertex micro-f1)"},
 	{"eval-every", groupStopping, "epochs between evaluations"},
-	{"patience", groupStopping, "stop after so many epochs without a better validation accuracy; 0: never"},
-	{"target-accuracy", groupStopping, "stop at this validation accuracy, 0 to 1; 0: never"},
+	{"patience", groupStopping, "stop after so many epochs without a better validation metric; 0: never"},
+	{"target-accuracy", groupStopping, "stop at this validation metric, 0 to 1; 0: never"},
 
 	{"mode", groupPipeline, "where tensor tasks run: cpu (gpu and lambda are not in this version)"},
 	{"pipeline", groupPipeline, "sync (exact, same bits every time) or async (bounded staleness)"},
@@ -130,6 +137,8 @@ func addSettings(cmd *cobra.Command) {
 	complete(cmd, "aggregator", engine.Aggregators)
 	complete(cmd, "norm", engine.Norms)
 	complete(cmd, "optimizer", engine.Optimizers)
+	complete(cmd, "lr-schedule", engine.LRSchedules)
+	complete(cmd, "metric", engine.Metrics)
 	complete(cmd, "weight-decay-scope", engine.WeightDecayScopes)
 	complete(cmd, "pipeline", engine.Pipelines)
 	complete(cmd, "precision", engine.Precisions)
