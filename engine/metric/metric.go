@@ -37,7 +37,7 @@ func Predict(logits *kernels.Mat, rows []int32) []int32 {
 // prediction is their label. Rows without a label count for nothing; the
 // accuracy of no rows is NaN.
 func Accuracy(logits *kernels.Mat, labels, rows []int32) float64 {
-	right, all := 0, 0
+	var right, all int64
 	for _, r := range rows {
 		want := labels[r]
 		if want < 0 {
@@ -52,7 +52,7 @@ func Accuracy(logits *kernels.Mat, labels, rows []int32) float64 {
 }
 
 // ratio is a/b, NaN for 0/0.
-func ratio(a, b int) float64 {
+func ratio(a, b int64) float64 {
 	if b == 0 {
 		return math.NaN()
 	}
@@ -60,14 +60,14 @@ func ratio(a, b int) float64 {
 }
 
 // Confusion counts how often a class was predicted for another: N[want][got].
-type Confusion struct{ N [][]int }
+type Confusion struct{ N [][]int64 }
 
 // Confuse fills the confusion matrix of classes classes over rows. Rows without
 // a label are left out.
 func Confuse(logits *kernels.Mat, labels, rows []int32, classes int) (*Confusion, error) {
-	m := &Confusion{N: make([][]int, classes)}
+	m := &Confusion{N: make([][]int64, classes)}
 	for c := range m.N {
-		m.N[c] = make([]int, classes)
+		m.N[c] = make([]int64, classes)
 	}
 	for _, r := range rows {
 		want := labels[r]
@@ -85,7 +85,7 @@ func Confuse(logits *kernels.Mat, labels, rows []int32, classes int) (*Confusion
 
 // Accuracy is the share of the diagonal.
 func (m *Confusion) Accuracy() float64 {
-	right, all := 0, 0
+	var right, all int64
 	for want, row := range m.N {
 		for got, n := range row {
 			all += n
@@ -97,35 +97,39 @@ func (m *Confusion) Accuracy() float64 {
 	return ratio(right, all)
 }
 
-// Class is what a confusion matrix says about one class.
+// Class is what the counts say about one class.
 type Class struct {
 	// Support counts rows of the class, Predicted rows that were given it.
-	Support, Predicted, Right int
+	Support, Predicted, Right int64
 	// Precision, Recall and F1 are 0 where they would divide by 0.
 	Precision, Recall, F1 float64
 }
 
 // Classes is the table of all classes.
 func (m *Confusion) Classes() []Class {
-	table := make([]Class, len(m.N))
+	support, predicted := make([]int64, len(m.N)), make([]int64, len(m.N))
 	for want, row := range m.N {
 		for got, n := range row {
-			table[want].Support += n
-			table[got].Predicted += n
+			support[want] += n
+			predicted[got] += n
 		}
-		table[want].Right = row[want]
 	}
+	table := make([]Class, len(m.N))
 	for c := range table {
-		t := &table[c]
-		t.Precision = share(t.Right, t.Predicted)
-		t.Recall = share(t.Right, t.Support)
-		t.F1 = share(2*t.Right, t.Support+t.Predicted)
+		table[c] = class(m.N[c][c], support[c], predicted[c])
 	}
 	return table
 }
 
+func class(right, support, predicted int64) Class {
+	return Class{
+		Support: support, Predicted: predicted, Right: right,
+		Precision: share(right, predicted), Recall: share(right, support), F1: share(2*right, support+predicted),
+	}
+}
+
 // share is a/b, 0 for 0/0.
-func share(a, b int) float64 {
+func share(a, b int64) float64 {
 	if b == 0 {
 		return 0
 	}
@@ -151,7 +155,7 @@ func (m *Confusion) MacroF1() float64 {
 // MicroF1 is the F1 of all decisions together. With one label per row that is
 // the accuracy.
 func (m *Confusion) MicroF1() float64 {
-	right, total := 0, 0
+	var right, total int64
 	for _, c := range m.Classes() {
 		right += c.Right
 		total += c.Support + c.Predicted

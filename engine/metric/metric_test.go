@@ -81,7 +81,7 @@ func TestConfusion(t *testing.T) {
 		t.Fatal(err)
 	}
 	// predictions 0 1 1 2 0; class 3 never occurs
-	if want := [][]int{{1, 0, 0, 0}, {1, 1, 0, 0}, {0, 1, 1, 0}, {0, 0, 0, 0}}; !reflect.DeepEqual(m.N, want) {
+	if want := [][]int64{{1, 0, 0, 0}, {1, 1, 0, 0}, {0, 1, 1, 0}, {0, 0, 0, 0}}; !reflect.DeepEqual(m.N, want) {
 		t.Fatalf("got %v, want %v", m.N, want)
 	}
 	want := []Class{
