@@ -22,7 +22,8 @@ func (a *app) reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report RUN",
 		Short: "Tables of a run, computed from its events alone",
-		Long: `Report computes accuracy, time per task kind and staleness from RUN/events.jsonl, and checks that
+		Long: `Report computes the metric by epoch, precision, recall and F1 of each class with the confusion
+matrix on the test rows, time per task kind and staleness from RUN/events.jsonl, and checks that
 RUN/summary.json says the same.`,
 		Example: "  dorylus-engine report RUN",
 		Args:    oneArg("the folder of a run"),

@@ -169,6 +169,9 @@ func (p *Progress) describe(e *engine.EpochDone) string {
 	}
 	fmt.Fprintf(&b, "epoch %*d/%d  loss %.4f", len(fmt.Sprint(p.start.Epochs)), e.Epoch+1, p.start.Epochs, e.Loss)
 	if p.eval != nil {
+		if named(p.eval) {
+			fmt.Fprintf(&b, "  %s", p.eval.Metric)
+		}
 		for _, a := range []struct {
 			name string
 			rows int
@@ -188,6 +191,9 @@ func (p *Progress) describe(e *engine.EpochDone) string {
 	}
 	return b.String()
 }
+
+// named says that the numbers of an evaluation need the name of their metric.
+func named(e *engine.Evaluated) bool { return e.Metric != "" && e.Metric != accuracy }
 
 // draw replaces the line on the screen.
 func (p *Progress) draw(line string) {
@@ -220,16 +226,22 @@ func (p *Progress) note(text string) {
 	fmt.Fprintln(p.w, text)
 }
 
-// progressLine is what style JSONed prints per epoch; accuracies are those of the
-// epoch's own evaluation.
+// progressLine is what style JSONed prints per epoch; accuracies, and values of
+// another metric, are those of the epoch's own evaluation.
 type progressLine struct {
-	Epoch   int     `json:"epoch"`
-	Epochs  int     `json:"epochs"`
-	Loss    Number  `json:"loss"`
-	Train   *Number `json:"train_acc,omitempty"`
-	Val     *Number `json:"val_acc,omitempty"`
-	Test    *Number `json:"test_acc,omitempty"`
-	Seconds Number  `json:"epoch_seconds"`
+	Epoch  int     `json:"epoch"`
+	Epochs int     `json:"epochs"`
+	Loss   Number  `json:"loss"`
+	Train  *Number `json:"train_acc,omitempty"`
+	Val    *Number `json:"val_acc,omitempty"`
+	Test   *Number `json:"test_acc,omitempty"`
+
+	Metric      string  `json:"metric,omitempty"`
+	TrainMetric *Number `json:"train_metric,omitempty"`
+	ValMetric   *Number `json:"val_metric,omitempty"`
+	TestMetric  *Number `json:"test_metric,omitempty"`
+
+	Seconds Number `json:"epoch_seconds"`
 }
 
 func (p *Progress) printJSON(e *engine.EpochDone) {
@@ -237,6 +249,11 @@ func (p *Progress) printJSON(e *engine.EpochDone) {
 	if ev := p.eval; ev != nil && ev.Epoch == e.Epoch {
 		train, val, test := Number(ev.Train), Number(ev.Val), Number(ev.Test)
 		line.Train, line.Val, line.Test = &train, &val, &test
+		if named(ev) {
+			a, b, c := Number(ev.TrainAcc), Number(ev.ValAcc), Number(ev.TestAcc)
+			line.Metric, line.TrainMetric, line.ValMetric, line.TestMetric = ev.Metric, &train, &val, &test
+			line.Train, line.Val, line.Test = &a, &b, &c
+		}
 	}
 	if data, err := json.Marshal(line); err == nil {
 		fmt.Fprintf(p.w, "%s\n", data)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Merge sums up several runs: numbers are means; TestAccStd is the sample
-// standard deviation, dividing by n-1; peak memory is the largest; histograms
+// Merge sums up several runs: numbers are means; TestAccStd and
+// TestMetricStd are sample standard deviations, dividing by n-1; peak memory is the largest; histograms
 // are added up; a checksum is that of the runs' checksums, one per line. Values
 // that a run did not measure are left out of the mean. One run stays itself.
 func Merge(runs []Summary) Summary {
@@ -38,10 +38,7 @@ func Merge(runs []Summary) Summary {
 	}
 	_, std := meanStd(runs, func(r *Summary) Number { return r.TestAcc })
 	s.TestAccStd = &std
-	if s.TestMetric != nil {
-		test := s.TestAcc
-		s.TestMetric = &test
-	}
+	s.mergeMetric(runs)
 	s.mergeTasks(runs)
 	for _, r := range runs[1:] {
 		s.PeakMemory = max(s.PeakMemory, r.PeakMemory)
@@ -52,6 +49,20 @@ func Merge(runs []Summary) Summary {
 	s.WeightsSHA256 = digest(runs, func(r *Summary) string { return r.WeightsSHA256 })
 	s.PredictionsSHA256 = digest(runs, func(r *Summary) string { return r.PredictionsSHA256 })
 	return s
+}
+
+// mergeMetric takes the means of a metric that all runs have.
+func (s *Summary) mergeMetric(runs []Summary) {
+	for i := range runs {
+		if !runs[i].otherMetric() || runs[i].Metric != s.Metric {
+			s.TrainMetric, s.ValMetric, s.TestMetric = nil, nil, nil
+			return
+		}
+	}
+	train, _ := meanStd(runs, func(r *Summary) Number { return *r.TrainMetric })
+	val, _ := meanStd(runs, func(r *Summary) Number { return *r.ValMetric })
+	test, std := meanStd(runs, func(r *Summary) Number { return *r.TestMetric })
+	s.TrainMetric, s.ValMetric, s.TestMetric, s.TestMetricStd = &train, &val, &test, &std
 }
 
 func (s *Summary) mergeTasks(runs []Summary) {

@@ -28,8 +28,12 @@ type Summary struct {
 	// TestAccStd is the sample standard deviation (n-1) of TestAcc over Runs.
 	TestAccStd *Number `json:"test_acc_std,omitempty"`
 	Metric     string  `json:"metric"`
-	// TestMetric is TestAcc under its own name where Metric is not "accuracy".
-	TestMetric *Number `json:"test_metric,omitempty"`
+	// Where Metric is not "accuracy", what it measured after BestEpoch, which is best by
+	// it; TestMetricStd as TestAccStd.
+	TrainMetric   *Number `json:"train_metric,omitempty"`
+	ValMetric     *Number `json:"val_metric,omitempty"`
+	TestMetric    *Number `json:"test_metric,omitempty"`
+	TestMetricStd *Number `json:"test_metric_std,omitempty"`
 
 	// EpochSeconds is the median time of a training epoch, evaluation excluded.
 	EpochSeconds Number `json:"epoch_seconds"`
@@ -66,6 +70,17 @@ type Summary struct {
 
 // costNote explains why a local run has no dollars.
 const costNote = "local run: no instance priced (cost accounting needs an instance type)"
+
+// otherMetric says that s has a metric besides the accuracy.
+func (s *Summary) otherMetric() bool { return s.TestMetric != nil }
+
+// chosen is what the best epoch was chosen by: the metric on validation rows.
+func (s *Summary) chosen() Number {
+	if s.otherMetric() {
+		return *s.ValMetric
+	}
+	return s.ValAcc
+}
 
 // JSON is s as indented JSON with a line break at the end.
 func (s Summary) JSON() ([]byte, error) {

@@ -7,17 +7,22 @@ import (
 	"text/tabwriter"
 
 	"dorylus/engine"
+	"dorylus/engine/metric"
 )
 
 // tableRows is about how many epochs a table shows.
 const tableRows = 20
 
-// Tables is what the events say in tables: accuracy by epoch, worker time by kind
-// of task, staleness.
+// Tables is what the events say in tables: the metric by epoch, classes and their
+// confusions on the test rows, worker time by kind of task, staleness.
 func (t *Tally) Tables() string {
 	var b strings.Builder
 	t.accuracyTable(&b)
 	b.WriteByte('\n')
+	if t.classes != nil {
+		classTables(&b, t.classes)
+		b.WriteByte('\n')
+	}
 	t.taskTable(&b)
 	b.WriteByte('\n')
 	t.stalenessTable(&b)
@@ -33,6 +38,9 @@ func (t *Tally) accuracyTable(b *strings.Builder) {
 	s := t.Summary()
 	epochs := t.order()
 	every := (len(epochs) + tableRows - 1) / tableRows
+	if s.otherMetric() {
+		fmt.Fprintf(b, "Train, val and test are %s.\n", s.Metric)
+	}
 	w := table(b)
 	fmt.Fprintln(w, "epoch\tloss\ttrain\tval\ttest\tseconds\t")
 	for i, e := range epochs {
@@ -52,6 +60,32 @@ func (t *Tally) accuracyTable(b *strings.Builder) {
 			percent(Number(ev.Val)), percent(Number(ev.Test)), seconds(Number(rec.run.Took)), mark)
 	}
 	w.Flush()
+}
+
+// classTables has a line per class and, of one label a row, the confusions.
+func classTables(b *strings.Builder, e *engine.Classes) {
+	if !fits(e) {
+		b.WriteString("The counts of the classes do not fit together: the events were edited.\n")
+		return
+	}
+	fmt.Fprintf(b, "%s test rows by class, with the weights after epoch %d:\n", thousands(e.Rows), e.Epoch+1)
+	if e.Confusion == nil {
+		sets := metric.Sets{TP: e.TP, FP: e.FP, FN: e.FN, Exact: e.Exact, Rows: e.Rows}
+		b.WriteString(sets.Table(e.Names))
+		return
+	}
+	m := metric.Confusion{N: e.Confusion}
+	fmt.Fprintf(b, "%s\n%s", m.Table(e.Names), m.Matrix(e.Names))
+}
+
+// fits says that there is a count for every class.
+func fits(e *engine.Classes) bool {
+	for _, row := range e.Confusion {
+		if len(row) != len(e.Confusion) {
+			return false
+		}
+	}
+	return len(e.TP) == len(e.FP) && len(e.TP) == len(e.FN)
 }
 
 // taskTable is worker time by kind, and how much of the epochs it makes up.

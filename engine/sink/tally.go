@@ -16,6 +16,7 @@ type Tally struct {
 	seconds float64 // of earlier segments
 	peak    int64
 	metric  string
+	classes *engine.Classes
 	epochs  map[int]*epochTally
 }
 
@@ -56,6 +57,8 @@ func (t *Tally) Event(e engine.Event) {
 	case engine.Evaluated:
 		t.epoch(e.Epoch).eval = &e
 		t.metric = e.Metric
+	case engine.Classes:
+		t.classes = &e
 	case engine.Checkpointed:
 		t.epoch(e.Epoch - 1).saved += e.Took
 	case engine.RunDone:
@@ -67,7 +70,7 @@ func (t *Tally) Event(e engine.Event) {
 // resume opens a segment: what was done from its first epoch on is run again.
 func (t *Tally) resume(s engine.RunStart) {
 	t.seconds = t.elapsed()
-	t.start, t.done = s, nil
+	t.start, t.done, t.classes = s, nil, nil
 	maps.DeleteFunc(t.epochs, func(e int, _ *epochTally) bool { return e >= s.FirstEpoch })
 }
 
@@ -136,28 +139,44 @@ func (t *Tally) foldTraining(s *Summary) {
 func (t *Tally) foldBest(s *Summary) {
 	nan := Number(math.NaN())
 	s.BestEpoch, s.TrainAcc, s.ValAcc, s.TestAcc = nan, nan, nan, nan
-	known := func(x float64, rows int) Number {
-		if rows == 0 {
-			return nan
-		}
-		return Number(x)
-	}
+	var best *engine.Evaluated
+	top := nan
 	for _, e := range t.order() {
 		ev := t.epochs[e].eval
 		if ev == nil {
 			continue
 		}
 		val := known(ev.Val, t.start.ValRows)
-		if s.ValAcc.Known() && !(val > s.ValAcc) {
+		if top.Known() && !(val > top) {
 			continue
 		}
-		s.BestEpoch, s.ValAcc = Number(e+1), val
-		s.TrainAcc, s.TestAcc = known(ev.Train, t.start.TrainRows), known(ev.Test, t.start.TestRows)
+		best, top, s.BestEpoch = ev, val, Number(e+1)
 	}
-	if s.Metric != "" && s.Metric != "accuracy" {
-		test := s.TestAcc
-		s.TestMetric = &test
+	if best == nil {
+		best = &engine.Evaluated{Train: math.NaN(), Val: math.NaN(), Test: math.NaN(), TrainAcc: math.NaN(), ValAcc: math.NaN(), TestAcc: math.NaN()}
 	}
+	train, val, test := t.known(best.Train, best.Val, best.Test)
+	if s.Metric == "" || s.Metric == accuracy {
+		s.TrainAcc, s.ValAcc, s.TestAcc = train, val, test
+		return
+	}
+	s.TrainMetric, s.ValMetric, s.TestMetric = &train, &val, &test
+	s.TrainAcc, s.ValAcc, s.TestAcc = t.known(best.TrainAcc, best.ValAcc, best.TestAcc)
+}
+
+// accuracy is the metric whose name need not be said.
+const accuracy = "accuracy"
+
+// known are measurements on the rows of a split: NaN where there are none.
+func (t *Tally) known(train, val, test float64) (Number, Number, Number) {
+	return known(train, t.start.TrainRows), known(val, t.start.ValRows), known(test, t.start.TestRows)
+}
+
+func known(x float64, rows int) Number {
+	if rows == 0 {
+		return Number(math.NaN())
+	}
+	return Number(x)
 }
 
 func (t *Tally) foldTasks(s *Summary) {

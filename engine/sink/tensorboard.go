@@ -14,7 +14,8 @@ import (
 )
 
 // TensorBoard writes an event file with the scalars loss/train, loss/val,
-// acc/train, acc/val, acc/test and time/epoch_seconds. The step is the number of
+// acc/train, acc/val, acc/test and time/epoch_seconds, lr and grad_norm where they are
+// known, and another metric as roc-auc/train and so on. The step is the number of
 // epochs done.
 type TensorBoard struct {
 	w     io.Writer
@@ -61,12 +62,28 @@ func (t *TensorBoard) Event(e engine.Event) {
 	case engine.EpochDone:
 		t.scalar("loss/train", e.Epoch+1, e.Loss)
 		t.scalar("time/epoch_seconds", e.Epoch+1, e.Took)
+		if e.LR > 0 {
+			t.scalar("lr", e.Epoch+1, e.LR)
+		}
+		if e.GradNorm > 0 {
+			t.scalar("grad_norm", e.Epoch+1, e.GradNorm)
+		}
 	case engine.Evaluated:
-		t.scalar("acc/train", e.Epoch+1, e.Train)
-		t.scalar("acc/val", e.Epoch+1, e.Val)
-		t.scalar("acc/test", e.Epoch+1, e.Test)
+		if named(&e) {
+			t.split(e.Metric, e.Epoch+1, e.Train, e.Val, e.Test)
+			t.split("acc", e.Epoch+1, e.TrainAcc, e.ValAcc, e.TestAcc)
+		} else {
+			t.split("acc", e.Epoch+1, e.Train, e.Val, e.Test)
+		}
 		t.scalar("loss/val", e.Epoch+1, e.ValLoss)
 	}
+}
+
+// split writes a value per set of rows.
+func (t *TensorBoard) split(name string, step int, train, val, test float64) {
+	t.scalar(name+"/train", step, train)
+	t.scalar(name+"/val", step, val)
+	t.scalar(name+"/test", step, test)
 }
 
 // scalar writes one value; what was not measured is left out.

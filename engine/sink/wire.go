@@ -16,7 +16,7 @@ var kinds = map[string]engine.Event{}
 
 func init() {
 	for _, e := range []engine.Event{
-		engine.RunStart{}, engine.TaskDone{}, TaskTotals{}, engine.EpochDone{}, engine.Evaluated{},
+		engine.RunStart{}, engine.TaskDone{}, TaskTotals{}, engine.EpochDone{}, engine.Evaluated{}, engine.Classes{},
 		engine.Checkpointed{}, engine.Retried{}, engine.Warned{}, engine.RunDone{},
 	} {
 		kinds[e.Kind()] = e

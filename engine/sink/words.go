@@ -32,34 +32,65 @@ func (s Summary) wordsOfRun(b *strings.Builder) {
 	fmt.Fprintf(b, "Trained    %s on %s (%s vertices, %s edges) in %s mode on %s, seed %d: %s epochs, %s\n",
 		s.Model, s.Dataset, thousands(int64(s.Vertices)), thousands(s.Edges), s.Mode, s.Device, s.Seed,
 		count(s.EpochsRun), s.reasonWords())
-	fmt.Fprintf(b, "Accuracy   test %s after epoch %s%s; train %s; loss %s at the end\n",
-		percent(s.TestAcc), count(s.BestEpoch), s.bestWords(), percent(s.TrainAcc), digits(s.Loss))
+	after := fmt.Sprintf(" after epoch %s%s", count(s.BestEpoch), s.bestWords())
+	loss := fmt.Sprintf("; loss %s at the end", digits(s.Loss))
+	if s.otherMetric() {
+		fmt.Fprintf(b, "%-10s test %s%s; train %s%s\n", metricWord(s.Metric), percent(*s.TestMetric), after, percent(*s.TrainMetric), loss)
+		fmt.Fprintf(b, "Accuracy   test %s, val %s, train %s\n", percent(s.TestAcc), percent(s.ValAcc), percent(s.TrainAcc))
+		return
+	}
+	fmt.Fprintf(b, "Accuracy   test %s%s; train %s%s\n", percent(s.TestAcc), after, percent(s.TrainAcc), loss)
+}
+
+// metricWord is a metric's name at the head of a line.
+func metricWord(name string) string {
+	switch name {
+	case "roc-auc":
+		return "ROC-AUC"
+	case "micro-f1":
+		return "Micro-F1"
+	case "macro-f1":
+		return "Macro-F1"
+	}
+	return name
 }
 
 func (s Summary) wordsOfRuns(b *strings.Builder) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "run\tseed\tepochs\tbest\tloss\ttrain\tval\ttest\tseconds\t")
 	for i, r := range s.Runs {
+		train, val, test := r.TrainAcc, r.ValAcc, r.TestAcc
+		if s.otherMetric() {
+			train, val, test = *r.TrainMetric, *r.ValMetric, *r.TestMetric
+		}
 		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", i, r.Seed, count(r.EpochsRun), count(r.BestEpoch),
-			digits(r.Loss), percent(r.TrainAcc), percent(r.ValAcc), percent(r.TestAcc), seconds(r.TotalSeconds))
+			digits(r.Loss), percent(train), percent(val), percent(test), seconds(r.TotalSeconds))
 	}
 	w.Flush()
 	fmt.Fprintf(b, "Trained    %s on %s (%s vertices, %s edges) in %s mode on %s, %d runs from seed %d\n",
 		s.Model, s.Dataset, thousands(int64(s.Vertices)), thousands(s.Edges), s.Mode, s.Device, len(s.Runs), s.Seed)
-	std := ""
-	if s.TestAccStd != nil {
-		std = fmt.Sprintf(" ± %.2f (sample standard deviation)", 100*float64(*s.TestAccStd))
+	const means = "means, each after its run's best validation epoch"
+	if s.otherMetric() {
+		fmt.Fprintf(b, "%-10s test %s%s, val %s, train %s: %s, as in the table\n", metricWord(s.Metric),
+			percent(*s.TestMetric), deviation(s.TestMetricStd), percent(*s.ValMetric), percent(*s.TrainMetric), means)
 	}
-	fmt.Fprintf(b, "Accuracy   test %s%s, val %s, train %s: means, each after its run's best validation epoch\n",
-		percent(s.TestAcc), std, percent(s.ValAcc), percent(s.TrainAcc))
+	fmt.Fprintf(b, "Accuracy   test %s%s, val %s, train %s: %s\n",
+		percent(s.TestAcc), deviation(s.TestAccStd), percent(s.ValAcc), percent(s.TrainAcc), means)
+}
+
+func deviation(std *Number) string {
+	if std == nil {
+		return ""
+	}
+	return fmt.Sprintf(" ± %.2f (sample standard deviation)", 100*float64(*std))
 }
 
 // bestWords says why that epoch.
 func (s Summary) bestWords() string {
-	if !s.ValAcc.Known() {
+	if !s.chosen().Known() {
 		return ", the last evaluation (there is no validation set)"
 	}
-	return fmt.Sprintf(", the best in validation (%s)", percent(s.ValAcc))
+	return fmt.Sprintf(", the best in validation (%s)", percent(s.chosen()))
 }
 
 func (s Summary) reasonWords() string {
