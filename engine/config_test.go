@@ -42,7 +42,7 @@ func TestValidateNamesFlagValueAndRemedy(t *testing.T) {
 		{func(c *Config) { c.Split, c.SplitFile = "planetoid", "f" }, "--split-file=f: give either it or --split=planetoid"},
 		{func(c *Config) { c.Split = "80/20" }, "--split=80/20: write planetoid, per-class:20/30"},
 		{func(c *Config) { c.SplitIndex = -2 }, "--split-index=-2: give -1 or more"},
-		{func(c *Config) { c.Model = "gpt" }, "--model=gpt: choose one of gat, gcn, gin, mlp, sage"},
+		{func(c *Config) { c.Model = "gpt" }, "--model=gpt: choose one of " + strings.Join(Models, ", ")},
 		{func(c *Config) { c.Layers = -1 }, "--layers=-1: give 1 or more"},
 		{func(c *Config) { c.Hidden = -5 }, "--hidden=-5: give 1 or more"},
 		{func(c *Config) { c.Activation = "gelu" }, "--activation=gelu: choose one of relu"},
