@@ -29,7 +29,8 @@ type Config struct {
 	// or with Runs > 1 split k mod n for run k.
 	SplitIndex int `flag:"split-index"`
 
-	// Model is "gcn" (default), "gat", "sage", "gin", or "mlp", which gathers nothing.
+	// Model is "gcn" (default), "gat", "sage", "gin", "sgc", "appnp", or "mlp", which
+	// gathers nothing.
 	// Defaults of the fields below depend on it: DefaultConfig has them.
 	Model string `flag:"model"`
 	// Layers is the number of layers, at least 1; default 2.
@@ -44,6 +45,10 @@ type Config struct {
 	OutHeads int `flag:"out-heads"`
 	// Aggregator is sage's: "mean" (default) or "max".
 	Aggregator string `flag:"aggregator"`
+	// Hops is how often sgc and appnp propagate; default 2, for appnp 10. Alpha is
+	// appnp's share of the prediction itself in each hop, in [0,1]; default 0.1.
+	Hops  int     `flag:"hops"`
+	Alpha float64 `flag:"alpha"`
 	// Residual adds each hidden layer's input to its output; default false.
 	Residual bool `flag:"residual"`
 	// Norm is what hidden layers are normalised by: "none" (default) or "layer".
@@ -159,12 +164,14 @@ type Config struct {
 func DefaultConfig(model string) Config {
 	c := Config{
 		Bias: true, Dropout: 0.5, InputDropout: 0.5, AttentionDropout: 0.6, WeightDecay: 5e-4, SplitIndex: -1,
-		Model: model,
+		Model: model, Hops: 2, Alpha: 0.1,
 	}
 	switch model {
 	case "gat":
 		c.Hidden, c.Activation, c.Dropout, c.InputDropout = 8, "elu", 0.6, 0.6
 		c.LR, c.Epochs, c.WeightDecayScope = 0.005, 300, "all"
+	case "appnp":
+		c.Hidden, c.Hops = 64, 10
 	case "sage", "gin":
 		c.Hidden, c.WeightDecayScope = 64, "all"
 	}

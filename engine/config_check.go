@@ -88,12 +88,16 @@ func (c Config) checkData(k *checker) {
 }
 
 func (c Config) checkModel(k *checker) {
-	k.oneOf("model", c.Model, Models)
+	k.oneOf("model", c.Model, model.Names())
 	k.atLeast("layers", c.Layers, 1, "")
 	k.atLeast("hidden", c.Hidden, 1, "")
 	k.oneOf("activation", c.Activation, Activations)
 	k.atLeast("heads", c.Heads, 1, "")
 	k.atLeast("out-heads", c.OutHeads, 1, "")
+	k.atLeast("hops", c.Hops, 0, "")
+	if !(c.Alpha >= 0 && c.Alpha <= 1) {
+		k.bad("alpha", c.Alpha, "give a share from 0 to 1")
+	}
 	k.oneOf("aggregator", c.Aggregator, Aggregators)
 	k.oneOf("norm", c.Norm, Norms)
 	for _, d := range []struct {

@@ -40,6 +40,8 @@ var settingHelp = []help{
 	{"heads", groupModel, "gat: attention heads in all layers but the last, concatenated"},
 	{"out-heads", groupModel, "gat: attention heads in the last layer, averaged"},
 	{"aggregator", groupModel, "sage: " + list(engine.Aggregators) + " over in-neighbours"},
+	{"hops", groupModel, "sgc, appnp: how often the neighbours are averaged (appnp: 10)"},
+	{"alpha", groupModel, "appnp: share of the prediction itself in each hop"},
 	{"residual", groupModel, "add each hidden layer's input to its output"},
 	{"norm", groupModel, "normalisation of hidden layers: " + list(engine.Norms)},
 	{"activation", groupModel, list(engine.Activations) + " (gat: elu)"},

@@ -32,6 +32,8 @@ type settings struct {
 	BlockRows        int          `json:"block_rows"`
 	Pipeline         string       `json:"pipeline"`
 	TrainFingerprint string       `json:"train_rows"`
+	ClassWeights     string       `json:"class_weights,omitempty"`
+	Metric           string       `json:"metric,omitempty"`
 }
 
 // Identify is what a checkpoint of this run says about it.
@@ -43,7 +45,7 @@ func Identify(c *engine.Config, st *store.Store, split dataset.Split, seed uint6
 	h := sha256.New()
 	hashInts(h, split.Train)
 	raw, err := json.Marshal(settings{
-		Model: cfg, Optim: optimConfig(c).WithDefaults(), Split: split.Name, BlockRows: st.Meta.BlockRows, Pipeline: c.Pipeline,
+		Model: cfg, Optim: optimConfig(c).WithDefaults(), Split: split.Name, BlockRows: st.Meta.BlockRows, Pipeline: c.Pipeline, ClassWeights: c.ClassWeights, Metric: c.Metric,
 		TrainFingerprint: hex.EncodeToString(h.Sum(nil))[:16],
 	})
 	return ckpt.Identity{

@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
 	"dorylus/engine"
 	"dorylus/engine/metric"
@@ -25,9 +27,10 @@ type evaluator struct {
 	machine *sched.Machine
 	runs    int // evaluations started
 
+	metric string // what Evaluated.Train, Val and Test are
+	truth  metric.Truth
 	role   []uint8 // by store row
-	labels []int32
-	class  []int32 // predicted, by store row
+	rows   [roles][]int32
 	parts  []tally // by block
 }
 
@@ -46,37 +49,49 @@ func (ev *evaluator) score(p *pass, interval int) {
 		var t tally
 		span := p.plan.Levels[level].Block(b)
 		for v := span.Lo; v < span.Hi; v++ {
-			row := out.Row(v)
-			best := metric.Argmax(row)
-			ev.class[v] = best
 			role := ev.role[v]
 			if role == roleNone {
 				continue
 			}
+			row := out.Row(v)
 			t.rows[role]++
-			if best == ev.labels[v] {
+			if ev.truth.Sets == nil && metric.Argmax(row) == ev.truth.Labels[v] {
 				t.right[role]++
 			}
 			if role == roleVal {
-				t.valLoss += xent(row, int(ev.labels[v]))
+				t.valLoss += ev.loss(row, v)
 			}
 		}
 		ev.parts[b] = t
 	}
 }
 
-// xent is -log softmax(row)[label].
-func xent(row []float32, label int) float64 {
+// loss is the cross-entropy of one row: softmax, or the mean over classes of the
+// binary ones.
+func (ev *evaluator) loss(row []float32, v int) float64 {
+	if sets := ev.truth.Sets; sets != nil {
+		sum := 0.0
+		has := sets.Col[sets.RowPtr[v]:sets.RowPtr[v+1]]
+		for c, z := range row {
+			x := float64(z)
+			if _, y := slices.BinarySearch(has, int32(c)); y {
+				x = -x
+			}
+			sum += max(x, 0) + math.Log1p(math.Exp(-math.Abs(x)))
+		}
+		return sum / float64(len(row))
+	}
 	top := float64(row[metric.Argmax(row)])
 	sum := 0.0
 	for _, x := range row {
 		sum += math.Exp(float64(x) - top)
 	}
-	return math.Log(sum) + top - float64(row[label])
+	return math.Log(sum) + top - float64(row[ev.truth.Labels[v]])
 }
 
-// result sums the blocks, in block order.
-func (ev *evaluator) result(epoch int) engine.Evaluated {
+// result sums the blocks, in block order. A metric that is no sum over rows is
+// computed from all logits.
+func (ev *evaluator) result(epoch int) (engine.Evaluated, error) {
 	var all tally
 	for _, t := range ev.parts {
 		for r := range roles {
@@ -85,17 +100,57 @@ func (ev *evaluator) result(epoch int) engine.Evaluated {
 		}
 		all.valLoss += t.valLoss
 	}
-	share := func(r int) float64 {
-		if all.rows[r] == 0 {
-			return math.NaN()
+	e := engine.Evaluated{Epoch: epoch, Metric: ev.metric, ValLoss: all.valLoss / float64(all.rows[roleVal])}
+	for _, x := range []struct {
+		role            int
+		value, accuracy *float64
+	}{{roleTrain, &e.Train, &e.TrainAcc}, {roleVal, &e.Val, &e.ValAcc}, {roleTest, &e.Test, &e.TestAcc}} {
+		if ev.metric == "accuracy" && ev.truth.Sets == nil {
+			*x.value = math.NaN()
+			if n := all.rows[x.role]; n > 0 {
+				*x.value = float64(all.right[x.role]) / float64(n)
+			}
+			continue
 		}
-		return float64(all.right[r]) / float64(all.rows[r])
+		value, accuracy, err := metric.Measure(ev.metric, ev.pass.full[ev.pass.prog.Output], ev.truth, ev.rows[x.role])
+		if err != nil {
+			return e, err
+		}
+		if x.role == roleVal && math.IsNaN(value) && len(ev.rows[roleVal]) > 0 {
+			return e, fmt.Errorf("evaluate after epoch %d: %s is not defined on the %d validation vertices, for example since all have one class: choose another --metric or split",
+				epoch+1, ev.metric, len(ev.rows[roleVal]))
+		}
+		*x.value = value
+		if ev.metric != "accuracy" {
+			*x.accuracy = accuracy
+		}
 	}
-	return engine.Evaluated{
-		Epoch: epoch, Metric: "accuracy",
-		Train: share(roleTrain), Val: share(roleVal), Test: share(roleTest),
-		ValLoss: all.valLoss / float64(all.rows[roleVal]),
+	return e, nil
+}
+
+// classes counts the test rows by class, for the report.
+func (ev *evaluator) classes(epoch int, names []string) (engine.Classes, error) {
+	out := engine.Classes{Epoch: epoch, Names: names}
+	logits, rows := ev.pass.full[ev.pass.prog.Output], ev.rows[roleTest]
+	if ev.truth.Sets != nil {
+		m, err := metric.CountSets(logits, ev.truth.Sets, rows)
+		if err != nil {
+			return out, err
+		}
+		out.TP, out.FP, out.FN, out.Exact, out.Rows = m.TP, m.FP, m.FN, m.Exact, m.Rows
+		return out, nil
 	}
+	m, err := metric.Confuse(logits, ev.truth.Labels, rows, logits.Cols)
+	if err != nil {
+		return out, err
+	}
+	out.Confusion = m.N
+	for _, row := range m.N {
+		for _, n := range row {
+			out.Rows += n
+		}
+	}
+	return out, nil
 }
 
 // logits copies the output rows to the user's order: N x classes.

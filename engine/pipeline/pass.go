@@ -51,7 +51,8 @@ type passConfig struct {
 	shared, latched bool
 	own             func(intervals int) task.Range
 	seed            uint64
-	labels          []int32 // by store row; -1 or nil: not trained on
+	labels          []int32      // by store row; -1 or nil: not trained on
+	multi           *kernels.CSR // multi-label classes by store row, or nil
 	classW          *kernels.Mat
 	lossScale       float32
 }
@@ -213,6 +214,10 @@ func (p *pass) contexts(in *inputs, c passConfig) {
 			labels[i] = c.labels[last.Store(i)]
 		}
 	}
+	var targets *kernels.CSR
+	if c.multi != nil && c.labels != nil {
+		targets = p.plan.Levels[p.prog.Levels-1].Features(c.multi)
+	}
 	self := make([][]int32, len(p.plan.Hops))
 	for k := range self {
 		self[k] = p.plan.Hops[k].FwdSelf
@@ -224,7 +229,7 @@ func (p *pass) contexts(in *inputs, c passConfig) {
 			x := &model.Ctx{
 				Full: p.full, Level: levels, Rows: make([]kernels.Span, p.prog.Levels), IDs: ids, Self: self, SparseX: p.sparse,
 				Grads:  make([]*kernels.Mat, len(p.prog.Params)),
-				Labels: labels, ClassW: c.classW, LossScale: c.lossScale, Loss: make([]float64, 1),
+				Labels: labels, Targets: targets, ClassW: c.classW, LossScale: c.lossScale, Loss: make([]float64, 1),
 				Block: b, Seed: c.seed, Train: c.train,
 			}
 			for k := range x.Rows {

@@ -40,7 +40,7 @@ func Predict(ctx context.Context, o PredictOptions) (*kernels.Mat, error) {
 	defer w.close()
 	in := newInputs(o.Device, st)
 	defer in.close()
-	ev, err := newEvaluator(in, w, prog, o.Model.Sparse, 4*o.Threads, st, dataset.Split{})
+	ev, err := newEvaluator(in, w, prog, o.Model.Sparse, 4*o.Threads, st, dataset.Split{}, "")
 	if err != nil {
 		return nil, err
 	}

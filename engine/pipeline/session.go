@@ -118,6 +118,10 @@ func (s *session) open() error {
 	if err != nil {
 		return err
 	}
+	loss, err := lossOf(c, st, s.opt.Split)
+	if err != nil {
+		return err
+	}
 	prog, err := cfg.Build()
 	if err != nil {
 		return err
@@ -141,12 +145,12 @@ func (s *session) open() error {
 	t.train, err = newPass(s.in, t.workers, passConfig{
 		prog: prog, sparse: cfg.Sparse, seeds: s.opt.Split.Train, train: true, intervals: count,
 		shared: !t.cfg.Sync, latched: !t.cfg.Sync, seed: s.opt.Seed,
-		labels: trainLabels(st, s.opt.Split), lossScale: 1 / float32(len(s.opt.Split.Train)),
+		labels: trainLabels(st, s.opt.Split), multi: st.Multi, classW: loss.classW, lossScale: loss.scale,
 	})
 	if err != nil {
 		return fmt.Errorf("prepare training: %w", err)
 	}
-	if t.eval, err = newEvaluator(s.in, t.workers, prog, cfg.Sparse, count, st, s.opt.Split); err != nil {
+	if t.eval, err = newEvaluator(s.in, t.workers, prog, cfg.Sparse, count, st, s.opt.Split, c.Metric); err != nil {
 		return err
 	}
 	if err := s.serve(); err != nil {
@@ -238,7 +242,14 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 		return nil, fmt.Errorf("predict with the best weights: %w", err)
 	}
 	res.Logits = logits
-	res.PredictionsSHA256 = PredictionsSHA256(logits)
+	res.PredictionsSHA256 = PredictionsSHA256(logits, s.opt.Store.Multi != nil)
+	if len(s.opt.Split.Test) > 0 {
+		counts, err := s.tr.eval.classes(max(s.best.Epoch, 0), s.opt.Store.Meta.ClassNames)
+		if err != nil {
+			return nil, fmt.Errorf("count the test vertices by class: %w", err)
+		}
+		s.opt.Listener.Event(counts)
+	}
 	return res, nil
 }
 
@@ -334,15 +345,19 @@ func (s *session) close() {
 }
 
 // newEvaluator walks all rows; see evaluator.
-func newEvaluator(in *inputs, w *workers, prog *model.Program, sparse bool, count int, st *store.Store, sp dataset.Split) (*evaluator, error) {
+func newEvaluator(in *inputs, w *workers, prog *model.Program, sparse bool, count int, st *store.Store, sp dataset.Split, measure string) (*evaluator, error) {
 	p, err := newPass(in, w, passConfig{prog: prog, sparse: sparse, intervals: count})
 	if err != nil {
 		return nil, fmt.Errorf("prepare evaluation: %w", err)
 	}
 	ev := &evaluator{
-		pass: p, role: roleOf(st.Meta.Vertices, sp), labels: st.Labels,
-		class: make([]int32, st.Meta.Vertices), parts: make([]tally, p.plan.Blocks),
+		pass: p, role: roleOf(st.Meta.Vertices, sp), truth: metric.Truth{Labels: st.Labels},
+		rows: [roles][]int32{roleTrain: sp.Train, roleVal: sp.Val, roleTest: sp.Test}, parts: make([]tally, p.plan.Blocks),
 	}
+	if st.Multi != nil {
+		ev.truth = metric.Truth{Sets: st.Multi}
+	}
+	ev.metric = ev.truth.Name(measure)
 	ev.machine, err = sched.New(sched.Config{
 		Intervals: len(p.intervals), Own: task.Range{Hi: len(p.intervals)}, Steps: p.schedule(),
 		Epochs: math.MaxInt32 - 1, Sync: true, Hold: 1,
@@ -363,11 +378,24 @@ func (ev *evaluator) predict(ctx context.Context, t *trainer, weights []*kernels
 }
 
 // PredictionsSHA256 is over the predicted classes, int32 little endian, row by
-// row.
-func PredictionsSHA256(logits *kernels.Mat) string {
+// row; of multi-label data over one 1 or 0 per class, whether its logit is above 0.
+func PredictionsSHA256(logits *kernels.Mat, multi bool) string {
 	h := sha256.New()
+	var row []byte
 	for v := range logits.Rows {
-		h.Write(binary.LittleEndian.AppendUint32(nil, uint32(metric.Argmax(logits.Row(v)))))
+		row = row[:0]
+		if multi {
+			for _, z := range logits.Row(v) {
+				has := uint32(0)
+				if z > 0 {
+					has = 1
+				}
+				row = binary.LittleEndian.AppendUint32(row, has)
+			}
+		} else {
+			row = binary.LittleEndian.AppendUint32(row, uint32(metric.Argmax(logits.Row(v))))
+		}
+		h.Write(row)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -26,11 +26,12 @@ func ModelConfig(c *engine.Config, st *store.Store) (model.Config, error) {
 		norm = ""
 	}
 	return model.Config{
-		Heads: c.Heads, OutHeads: c.OutHeads, AttentionDropout: float32(c.AttentionDropout),
+		Hops: c.Hops, Alpha: float32(c.Alpha), Heads: c.Heads, OutHeads: c.OutHeads, AttentionDropout: float32(c.AttentionDropout),
 		Aggregator: c.Aggregator, Residual: c.Residual, Norm: norm,
 		Model: c.Model, Layers: c.Layers, Hidden: c.Hidden, Bias: c.Bias, Activation: act,
 		Dropout: float32(c.Dropout), InputDropout: float32(c.InputDropout),
 		Features: st.Meta.Features, Classes: st.Meta.Classes, Sparse: sparse(c.Model, c.Aggregator, st),
+		MultiLabel: st.Multi != nil,
 	}, nil
 }
 
@@ -47,6 +48,7 @@ var activations = map[string]kernels.Act{
 func optimConfig(c *engine.Config) optim.Config {
 	return optim.Config{
 		Name: c.Optimizer, LR: c.LR, WeightDecay: c.WeightDecay, Momentum: c.Momentum, Scope: c.WeightDecayScope,
+		Schedule: c.LRSchedule, Epochs: c.Epochs, Every: c.LRStep, Gamma: c.LRGamma, Warmup: c.Warmup, ClipNorm: c.ClipNorm,
 	}
 }
 

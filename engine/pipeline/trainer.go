@@ -283,7 +283,7 @@ func (t *trainer) note(u engine.Update) {
 	now := time.Now()
 	t.epochs = u.Version
 	t.listener.Event(engine.EpochDone{
-		Epoch: u.Epoch, Loss: u.Loss, Update: u.Seconds, Took: (now.Sub(t.lastEpoch) - t.evalTime).Seconds(),
+		Epoch: u.Epoch, Loss: u.Loss, LR: u.LR, GradNorm: u.GradNorm, Update: u.Seconds, Took: (now.Sub(t.lastEpoch) - t.evalTime).Seconds(),
 	})
 	t.lastEpoch, t.evalTime = now, 0
 }
@@ -355,9 +355,12 @@ func (t *trainer) endEval() {
 		t.evalTime += took // in an async run the next epoch goes on meanwhile
 	}
 	t.evaluated = due.epoch + 1
-	e := t.eval.result(due.epoch)
-	e.Took = took.Seconds()
-	stop, err := t.onEval(e, due.weights)
+	e, err := t.eval.result(due.epoch)
+	stop := false
+	if err == nil {
+		e.Took = took.Seconds()
+		stop, err = t.onEval(e, due.weights)
+	}
 	t.params.Release(evalInterval, due.epoch)
 	switch {
 	case err != nil:

@@ -205,6 +205,9 @@ func build(ctx context.Context, raw *dataset.Raw, opt Options) (*store.Store, er
 			s.Labels[r] = raw.Labels[v]
 		}
 	}
+	if raw.Multi != nil {
+		gatherMulti(s, raw)
+	}
 	spec, err := gatherSplits(s, raw, classes, opt)
 	if err != nil {
 		return nil, err
@@ -213,7 +216,7 @@ func build(ctx context.Context, raw *dataset.Raw, opt Options) (*store.Store, er
 	s.Meta = store.Meta{
 		Version: store.Version, Name: raw.Name, Source: describeSource(raw),
 		Vertices: raw.N, Edges: int64(s.In.Edges()),
-		Classes: classes, ClassNames: raw.Classes,
+		Classes: classes, ClassNames: raw.Classes, MultiLabel: raw.Multi != nil,
 		Weighted: weighted, Symmetric: s.In == s.Out, FeatureKind: store.NoFeatures,
 		Order: store.OrderMeta{
 			Asked: opt.Order, Used: ord.Used, Reason: ord.Reason, Seed: opt.Seed,

@@ -3,13 +3,24 @@ package prepare
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"dorylus/engine/dataset"
 	"dorylus/engine/store"
+	"dorylus/kernels"
 )
 
 // countClasses is the number of classes: names given, or the largest label + 1.
 func countClasses(raw *dataset.Raw) (int, error) {
+	if m := raw.Multi; m != nil {
+		if m.Rows() != raw.N {
+			return 0, fmt.Errorf("the classes of %d vertices for %d vertices", m.Rows(), raw.N)
+		}
+		if err := m.Validate(); err != nil {
+			return 0, fmt.Errorf("classes: %w", err)
+		}
+		return m.Cols, nil
+	}
 	if raw.Labels == nil {
 		return len(raw.Classes), nil
 	}
@@ -42,13 +53,50 @@ func name(raw *dataset.Raw, v int) string {
 	return fmt.Sprint(v)
 }
 
+// known says that the classes of vertex v of multi-label data are known.
+func known(raw *dataset.Raw, v int32) bool { return raw.Labelled == nil || raw.Labelled[v] }
+
+// multiKnown stands in for labels when a split of multi-label data is drawn.
+func multiKnown(raw *dataset.Raw, spec string) ([]int32, error) {
+	if !strings.HasPrefix(spec, "random:") {
+		return nil, fmt.Errorf("split %q: vertices of this data may have several classes, so none can be drawn per class: use random:60/20/20", spec)
+	}
+	labels := make([]int32, raw.N)
+	for v := range labels {
+		if !known(raw, int32(v)) {
+			labels[v] = -1
+		}
+	}
+	return labels, nil
+}
+
+// gatherMulti puts the classes of multi-label data into store order.
+func gatherMulti(s *store.Store, raw *dataset.Raw) {
+	m := raw.Multi
+	s.Multi = &kernels.CSR{Cols: m.Cols, RowPtr: make([]int64, 1, raw.N+1), Col: make([]int32, 0, len(m.Col))}
+	s.Labels = make([]int32, raw.N)
+	for r, v := range s.Order {
+		s.Multi.Col = append(s.Multi.Col, m.Col[m.RowPtr[v]:m.RowPtr[v+1]]...)
+		s.Multi.RowPtr = append(s.Multi.RowPtr, int64(len(s.Multi.Col)))
+		if !known(raw, v) {
+			s.Labels[r] = -1
+		}
+	}
+}
+
 // gatherSplits makes the splits in store rows and says where they come from.
 func gatherSplits(s *store.Store, raw *dataset.Raw, classes int, opt Options) (spec string, err error) {
 	splits := raw.Splits
 	switch {
 	case opt.Split != "":
 		spec = opt.Split
-		made, err := dataset.MakeSplit(opt.Split, raw.Labels, classes, opt.Seed)
+		labels := raw.Labels
+		if raw.Multi != nil {
+			if labels, err = multiKnown(raw, opt.Split); err != nil {
+				return "", err
+			}
+		}
+		made, err := dataset.MakeSplit(opt.Split, labels, classes, opt.Seed)
 		if err != nil {
 			return "", err
 		}

@@ -21,6 +21,8 @@ const (
 	featColFile  = "features_indices.npy"
 	featValFile  = "features_values.npy"
 	labelsFile   = "labels.npy"
+	multiPtrFile = "labels_indptr.npy"
+	multiColFile = "labels_indices.npy"
 	splitsFile   = "splits.npy"
 	idsFile      = "ids.npy"
 	idsStartFile = "ids_offsets.npy"
@@ -89,6 +91,9 @@ func (s *Store) arrays() ([]array, error) {
 	}
 	if s.Labels != nil {
 		list = append(list, newArray(labelsFile, s.Labels))
+	}
+	if s.Multi != nil {
+		list = append(list, newArray(multiPtrFile, s.Multi.RowPtr), newArray(multiColFile, s.Multi.Col))
 	}
 	if len(s.Splits) > 0 {
 		list = append(list, newArray(splitsFile, roles(s), len(s.Splits), n))

@@ -367,11 +367,33 @@ func (r *reader) labels(s *Store) (err error) {
 	if s.Labels, err = load[int32](r, labelsFile, r.meta.Vertices); err != nil {
 		return err
 	}
+	if r.meta.MultiLabel {
+		if err := r.multi(s); err != nil {
+			return err
+		}
+	}
 	for v, c := range s.Labels {
 		if c < -1 || int(c) >= r.meta.Classes {
 			return fmt.Errorf("%s: row %d has label %d, want -1..%d", labelsFile, v, c, r.meta.Classes-1)
 		}
 	}
+	return nil
+}
+
+// multi reads the classes of multi-label data.
+func (r *reader) multi(s *Store) error {
+	g := &kernels.CSR{Cols: r.meta.Classes}
+	var err error
+	if g.RowPtr, err = load[int64](r, multiPtrFile, r.meta.Vertices+1); err != nil {
+		return err
+	}
+	if g.Col, err = load[int32](r, multiColFile, -1); err != nil {
+		return err
+	}
+	if err := g.Validate(); err != nil {
+		return fmt.Errorf("%s: %w", multiColFile, err)
+	}
+	s.Multi = g
 	return nil
 }
 

@@ -37,6 +37,10 @@ type Store struct {
 	Sparse *kernels.CSR
 
 	Labels []int32 // by store row, -1: none; nil: unlabelled
+	// Multi has the classes of each store row, ascending, where a vertex may have
+	// several; Labels is then 0 for the vertices whose classes are known, -1 for the
+	// others.
+	Multi *kernels.CSR
 	// Splits are in store rows, ascending.
 	Splits []dataset.Split
 
@@ -53,8 +57,10 @@ type Meta struct {
 	Features   int      `json:"features"`
 	Classes    int      `json:"classes"`
 	ClassNames []string `json:"class_names,omitempty"`
-	Weighted   bool     `json:"weighted"`
-	Symmetric  bool     `json:"symmetric"` // In equals its transpose, weights included
+	// MultiLabel says that a vertex may have several classes.
+	MultiLabel bool `json:"multi_label,omitempty"`
+	Weighted   bool `json:"weighted"`
+	Symmetric  bool `json:"symmetric"` // In equals its transpose, weights included
 	// FeatureKind is DenseFeatures, CSRFeatures or NoFeatures.
 	FeatureKind string `json:"feature_kind"`
 	// Order is the order asked for and used: {"asked":"auto","used":"metis","seed":0,...}.
