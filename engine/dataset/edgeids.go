@@ -27,10 +27,10 @@ func (e *edgeList) keys() []string {
 	if e.features != nil && e.features.ids != nil {
 		return e.features.ids
 	}
-	if e.labels != nil {
+	if e.labels != nil && e.labels.ids != nil {
 		return e.labels.ids
 	}
-	return nil
+	return e.names
 }
 
 // edges fills raw's edges from the blocks through index, releasing each block.
@@ -177,7 +177,10 @@ func (e *edgeList) keyFile() string {
 	if e.features != nil && e.features.ids != nil {
 		return e.features.name
 	}
-	return e.labels.name
+	if e.labels != nil {
+		return e.labels.name
+	}
+	return e.raw.Files[len(e.raw.Files)-1]
 }
 
 func (e *edgeList) maxID() int64 {

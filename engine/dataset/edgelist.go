@@ -104,6 +104,7 @@ type edgeList struct {
 	labels   *labelTable
 	spare    *labelTable // of the file of features; used where there is none of labels
 	features *featureTable
+	names    []string // of vertices of which nothing else is known
 }
 
 // readEdgeList reads an edge list and the files beside it.
