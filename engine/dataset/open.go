@@ -68,6 +68,7 @@ func formats() []format {
 		{"dgl-csv", "a folder with meta.yaml", detectDGLCSV, readDGLCSV, false},
 		{"graphsage", "a folder with PREFIX-G.json", detectGraphSAGE, readGraphSAGE, false},
 		{"parquet", "a .parquet file of edges, or a folder with edges.parquet and perhaps nodes.parquet", detectParquet, readParquet, false},
+		{"distdgl", "a folder with metadata.json", detectDistDGL, readDistDGL, false},
 		{"musae", "a folder with NAME_edges.csv (id_1,id_2 or from,to), NAME_target.csv and perhaps NAME_features.json", detectMUSAE, readMUSAE, true},
 		{"mlgnc", "a folder with edge_list.csv, features.csv, labels.csv, train.txt and test.txt", detectMLGNC, readMLGNC, true},
 		{"linqs", "a folder with NAME.content and NAME.cites", detectLINQS, readLINQS, false},
