@@ -178,7 +178,6 @@ func (e *edgeList) readEdges(ctx context.Context) error {
 	e.weighted = p.weight >= 0
 	e.byName = e.in.opt.Names || !looksNumeric(at(first, p.src)) || len(first) > 1 && !looksNumeric(at(first, p.dst))
 	p.byName = e.byName
-	e.seen.place = map[string]int32{}
 	return parseLines(ctx, b.name, rest, l.skip, p.parse, func(block *edgeBlock) error {
 		if e.byName {
 			block.intern(&e.seen)

@@ -20,6 +20,10 @@ type Options struct {
 	// paths. nil: the operating system's files.
 	FS fs.FS
 
+	// Progress, if not nil, is told how many bytes of a file have been read, about once
+	// a MiB and at its end. It is called by one goroutine at a time for each file.
+	Progress func(file string, done, total int64)
+
 	// Vertices declares the number of vertices of an edge list, so that ids are
 	// numbers in [0,Vertices) and those without an edge exist too. 0: the vertices
 	// are those that the files name.

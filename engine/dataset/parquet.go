@@ -65,7 +65,6 @@ func readParquet(ctx context.Context, in *input) (*Raw, error) {
 	if len(edges) == 0 {
 		return nil, fmt.Errorf("open data set %s: no edges.parquet in this folder", in.src)
 	}
-	e.seen.place = map[string]int32{}
 	for i, name := range edges {
 		if err := ctx.Err(); err != nil {
 			return nil, err
