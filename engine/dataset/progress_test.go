@@ -29,7 +29,7 @@ func TestProgress(t *testing.T) {
 				t.Errorf("%s ended at %d of %d, of %d bytes", file, s.done, s.total, len(text))
 			}
 		}
-		if s := seen["edges.csv"]; name == "d" && (s.calls < 4 || s.calls > 8) {
+		if s := seen["edges.csv"]; name == "d" && (s.calls < 3 || s.calls > 8) {
 			t.Errorf("%d reports for 4 MiB", s.calls)
 		}
 	}
