@@ -4,8 +4,7 @@
 
 #include "isa.h"
 #ifdef DK_SIMDE
-#define SIMDE_ENABLE_NATIVE_ALIASES
-#include <simde/x86/avx512.h>
+#include "testdata/avx512/simde.h"
 #else
 #include <immintrin.h>
 #endif

@@ -35,6 +35,11 @@ func (e *edgeList) attach(place func(id string) (int32, bool)) error {
 		if err != nil {
 			return err
 		}
+		if t.sets != nil {
+			t.sets.place(order, raw.N)
+			t.sets.store(raw)
+			return nil
+		}
 		raw.Labels = slices.Repeat([]int32{-1}, raw.N)
 		for i, v := range order {
 			raw.Labels[v] = t.labels[i]

@@ -286,7 +286,7 @@ func (n *dglNodes) readEdges(ctx context.Context, in *input, m dglTable, sep str
 	if dst == "" {
 		dst = "dst_id"
 	}
-	p := edgeParser{sep: l.sep, cols: l.cols, src: l.column(src), dst: l.column(dst), weight: l.column(weightColumns...), byName: true}
+	p := edgeParser{sep: l.sep, cols: l.cols, src: l.column(src), dst: l.column(dst), weight: l.column(weightColumns...), byName: true, noHash: true}
 	if p.src < 0 || p.dst < 0 {
 		return fmt.Errorf("read %s: line %d: no columns are called %q and %q; there are %s", b.name, l.skip, src, dst, strings.Join(l.header, ", "))
 	}

@@ -27,10 +27,10 @@ func (e *edgeList) keys() []string {
 	if e.features != nil && e.features.ids != nil {
 		return e.features.ids
 	}
-	if e.labels != nil {
+	if e.labels != nil && e.labels.ids != nil {
 		return e.labels.ids
 	}
-	return nil
+	return e.names
 }
 
 // edges fills raw's edges from the blocks through index, releasing each block.
@@ -177,7 +177,10 @@ func (e *edgeList) keyFile() string {
 	if e.features != nil && e.features.ids != nil {
 		return e.features.name
 	}
-	return e.labels.name
+	if e.labels != nil {
+		return e.labels.name
+	}
+	return e.raw.Files[len(e.raw.Files)-1]
 }
 
 func (e *edgeList) maxID() int64 {
@@ -198,7 +201,7 @@ func (e *edgeList) totalIDs() int64 {
 
 // numberByName numbers names: those with a row first, then those of the edges.
 func (e *edgeList) numberByName(keyed []string) error {
-	all := interner{place: make(map[string]int32, len(keyed))}
+	var all interner
 	for _, s := range keyed {
 		all.number(s)
 	}
@@ -216,10 +219,7 @@ func (e *edgeList) numberByName(keyed []string) error {
 	if e.vertices >= 0 && e.raw.N != e.vertices {
 		return fmt.Errorf("read %s: %d vertices have names, but there are %d by %s", e.file, e.raw.N, e.vertices, e.declared)
 	}
-	return e.attach(func(id string) (int32, bool) {
-		v, ok := all.place[id]
-		return v, ok
-	})
+	return e.attach(all.lookup)
 }
 
 // idSet is a set of numbers that can say how many smaller ones it has: an array

@@ -104,6 +104,7 @@ type edgeList struct {
 	labels   *labelTable
 	spare    *labelTable // of the file of features; used where there is none of labels
 	features *featureTable
+	names    []string // of vertices of which nothing else is known
 }
 
 // readEdgeList reads an edge list and the files beside it.
@@ -177,7 +178,6 @@ func (e *edgeList) readEdges(ctx context.Context) error {
 	e.weighted = p.weight >= 0
 	e.byName = e.in.opt.Names || !looksNumeric(at(first, p.src)) || len(first) > 1 && !looksNumeric(at(first, p.dst))
 	p.byName = e.byName
-	e.seen.place = map[string]int32{}
 	return parseLines(ctx, b.name, rest, l.skip, p.parse, func(block *edgeBlock) error {
 		if e.byName {
 			block.intern(&e.seen)

@@ -13,6 +13,7 @@ type edgeBlock struct {
 	small  []int32 // source, target, source, target, ...
 	large  []int64 // the same where an id needs it; then small is empty
 	names  []string
+	hashes []uint32 // of names
 	weight []float32
 	max    int64 // largest id, -1 for none
 }
@@ -24,6 +25,7 @@ type edgeParser struct {
 	src, dst int // columns of the two ends
 	weight   int // column of the weight, -1: none
 	byName   bool
+	noHash   bool // of names: intern will not be called
 }
 
 // plain says whether a line is nothing but source and target.
@@ -32,16 +34,26 @@ func (p edgeParser) plain() bool { return p.cols == 2 && p.src == 0 && p.dst == 
 // parse reads a block of lines.
 func (p edgeParser) parse(b []byte) (*edgeBlock, int, error) {
 	if p.byName {
-		return p.parseNames(b)
+		e, line, err := p.parseNames(b)
+		if err == nil && !p.noHash {
+			e.hash()
+		}
+		return e, line, err
 	}
 	e := &edgeBlock{max: -1}
 	e.small = make([]int32, 0, len(b)/6)
 	line, plain := 0, p.plain()
+	triple := p.cols == 3 && p.src == 0 && p.dst == 1 && p.weight == 2
 	for ; len(b) > 0; line++ {
 		var u, v int64
 		n := 0
 		if plain {
 			u, v, n = fastPair(b, p.sep)
+		} else if triple {
+			var w float32
+			if u, v, w, n = fastTriple(b, p.sep); n > 0 {
+				e.weight = append(e.weight, w)
+			}
 		}
 		if n == 0 {
 			var text []byte
@@ -84,6 +96,61 @@ func fastPair(b []byte, sep byte) (u, v int64, n int) {
 		i++
 	}
 	return u, v, i
+}
+
+// tens are the powers of ten that float32 holds exactly.
+var tens = [...]float32{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10}
+
+// fastTriple reads "12,34,0.625\n" and returns the bytes it took, 0 for anything else.
+// A weight of at most 24 bits over a power of ten that float32 holds is divided with one
+// rounding, so that it is the number nearest to the text, as strconv's.
+func fastTriple(b []byte, sep byte) (u, v int64, w float32, n int) {
+	i := 0
+	for ; i < len(b) && b[i]-'0' < 10; i++ {
+		u = u*10 + int64(b[i]-'0')
+	}
+	if i == 0 || i > 18 || i >= len(b) || b[i] != sep {
+		return 0, 0, 0, 0
+	}
+	i++
+	start := i
+	for ; i < len(b) && b[i]-'0' < 10; i++ {
+		v = v*10 + int64(b[i]-'0')
+	}
+	if i == start || i-start > 18 || i >= len(b) || b[i] != sep {
+		return 0, 0, 0, 0
+	}
+	i++
+	start = i
+	m, point := int64(0), -1
+	for ; i < len(b) && i-start < 12; i++ {
+		if b[i] == '.' && point < 0 {
+			point = i
+			continue
+		}
+		if b[i]-'0' >= 10 {
+			break
+		}
+		m = m*10 + int64(b[i]-'0')
+	}
+	digits, scale := i-start, 0
+	if point >= 0 {
+		digits--
+		scale = i - point - 1
+	}
+	if digits == 0 || m >= 1<<24 || scale >= len(tens) {
+		return 0, 0, 0, 0
+	}
+	if i < len(b) && b[i] == '\r' {
+		i++
+	}
+	if i < len(b) {
+		if b[i] != '\n' {
+			return 0, 0, 0, 0
+		}
+		i++
+	}
+	return u, v, float32(m) / tens[scale], i
 }
 
 // add appends an edge, changing to 64 bits at the first id that needs them.
@@ -204,12 +271,22 @@ func parseID(s string, line int) (int64, error) {
 func (p edgeParser) parseNames(b []byte) (*edgeBlock, int, error) {
 	e := &edgeBlock{max: -1}
 	all := string(b) // one copy, of which names are parts
-	line := 0
+	e.names = make([]string, 0, len(b)/8)
+	line, plain := 0, p.plain()
 	for ; len(all) > 0; line++ {
-		text, rest, _ := strings.Cut(all, "\n")
-		all = rest
-		text = strings.TrimSuffix(text, "\r")
-		raw := unsafe.Slice(unsafe.StringData(text), len(text))
+		text := all
+		if i := strings.IndexByte(all, '\n'); i >= 0 {
+			text, all = all[:i], all[i+1:]
+		} else {
+			all = ""
+		}
+		if plain {
+			if u, v, ok := fastNames(text, p.sep); ok {
+				e.names = append(e.names, u, v)
+				continue
+			}
+		}
+		raw := []byte(strings.TrimSuffix(text, "\r"))
 		if isBlank(raw) || isComment(raw) {
 			continue
 		}
@@ -228,30 +305,44 @@ func (p edgeParser) parseNames(b []byte) (*edgeBlock, int, error) {
 	return e, line, nil
 }
 
-// interner numbers names in order of appearance.
-type interner struct {
-	place map[string]int32
-	names []string
+// fastNames cuts "ada,bob" where it is that simple: no quotes, blanks around names,
+// comments or further columns.
+func fastNames(s string, sep byte) (u, v string, ok bool) {
+	i := strings.IndexByte(s, sep)
+	if i <= 0 || i+1 >= len(s) {
+		return "", "", false
+	}
+	u, v = s[:i], s[i+1:]
+	if v[len(v)-1] == '\r' {
+		v = v[:len(v)-1]
+	}
+	if v == "" || !bare(u[0]) || !bare(u[len(u)-1]) || !bare(v[0]) || !bare(v[len(v)-1]) || strings.IndexByte(v, sep) >= 0 || strings.IndexByte(s, '"') >= 0 {
+		return "", "", false
+	}
+	if sep == ' ' && strings.IndexByte(s, '\t') >= 0 {
+		return "", "", false
+	}
+	return u, v, true
 }
 
-// number is name's, a new one if it has none. Names are copied, so that they do not
-// keep a whole block of text alive.
-func (n *interner) number(name string) int32 {
-	k, ok := n.place[name]
-	if !ok {
-		k = int32(len(n.names))
-		name = strings.Clone(name)
-		n.place[name] = k
-		n.names = append(n.names, name)
-	}
-	return k
-}
+// bare says whether a name's first or last byte needs no further look: printable
+// ASCII other than the marks of comments and quotes.
+func bare(c byte) bool { return c > ' ' && c < 0x7f && c != '#' && c != '%' && c != '"' }
 
 // intern replaces the block's names by their numbers.
 func (e *edgeBlock) intern(n *interner) {
 	e.small = make([]int32, len(e.names))
-	for i, s := range e.names {
-		e.small[i] = n.number(s)
-	}
-	e.names = nil
+	n.numberAll(e.names, e.hashes, e.small)
+	e.names, e.hashes = nil, nil
 }
+
+// hash prepares the block's names for intern.
+func (e *edgeBlock) hash() {
+	e.hashes = make([]uint32, len(e.names))
+	for i, s := range e.names {
+		e.hashes[i] = hashName(s)
+	}
+}
+
+// bytesAsString is b as a string; b must not change afterwards.
+func bytesAsString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -17,7 +17,7 @@ func (in *input) npzKeys() map[string]bool {
 	if in.dir || in.ext() != ".npz" {
 		return in.keys
 	}
-	b, err := in.openSelf()
+	b, err := openBlob(in.fsys, in.path, path.Base(in.path))
 	if err != nil {
 		return in.keys
 	}

@@ -37,7 +37,7 @@ func readGraphSAGE(ctx context.Context, in *input) (*Raw, error) {
 	if !ok {
 		return nil, fmt.Errorf("open data set %s: no PREFIX-G.json in this folder", in.src)
 	}
-	g := sage{raw: &Raw{Name: prefix, Format: "graphsage", Undirected: true}, row: map[string]int32{}, refs: interner{place: map[string]int32{}}}
+	g := sage{raw: &Raw{Name: prefix, Format: "graphsage", Undirected: true}, row: map[string]int32{}}
 	for _, part := range []struct {
 		name string
 		read func(context.Context, *blob) error

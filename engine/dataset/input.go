@@ -125,16 +125,16 @@ type blob struct {
 
 // open opens name inside the source's folder.
 func (in *input) open(name string) (*blob, error) {
-	return openBlob(in.fsys, path.Join(in.path, name), name)
+	return in.watch(openBlob(in.fsys, path.Join(in.path, name), name))
 }
 
 // openSelf opens the source itself, a file.
 func (in *input) openSelf() (*blob, error) {
-	return openBlob(in.fsys, in.path, path.Base(in.path))
+	return in.watch(openBlob(in.fsys, in.path, path.Base(in.path)))
 }
 
 // openRef opens a file that the user named by its own path.
-func (in *input) openRef(name string) (*blob, error) { return openUser(in.opt.FS, name) }
+func (in *input) openRef(name string) (*blob, error) { return in.watch(openUser(in.opt.FS, name)) }
 
 func openUser(fsys fs.FS, name string) (*blob, error) {
 	if fsys != nil {

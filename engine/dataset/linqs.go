@@ -170,7 +170,7 @@ func (l *linqs) readCites(ctx context.Context, in *input, name string) error {
 		return err
 	}
 	defer text.Close()
-	p := edgeParser{sep: ' ', cols: 2, src: 0, dst: 1, weight: -1, byName: true}
+	p := edgeParser{sep: ' ', cols: 2, src: 0, dst: 1, weight: -1, byName: true, noHash: true}
 	record := int64(0)
 	var stray tally
 	err = parseLines(ctx, b.name, text, 0, p.parse, func(e *edgeBlock) error {

@@ -2,12 +2,13 @@ package dataset
 
 import (
 	"context"
+	"path"
 	"slices"
 )
 
 // tableHeader is the column names of a text table in the source's folder; nil: none.
 func (in *input) tableHeader(name string) []string {
-	b, err := in.open(name)
+	b, err := openBlob(in.fsys, path.Join(in.path, name), name)
 	if err != nil {
 		return nil
 	}

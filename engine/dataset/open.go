@@ -20,6 +20,10 @@ type Options struct {
 	// paths. nil: the operating system's files.
 	FS fs.FS
 
+	// Progress, if not nil, is told how many bytes of a file have been read, about once
+	// a MiB and at its end. It is called by one goroutine at a time for each file.
+	Progress func(file string, done, total int64)
+
 	// Vertices declares the number of vertices of an edge list, so that ids are
 	// numbers in [0,Vertices) and those without an edge exist too. 0: the vertices
 	// are those that the files name.
@@ -67,6 +71,8 @@ func formats() []format {
 		{"ogb", "a folder with raw/edge.csv.gz or raw/data.npz", detectOGB, readOGB, true},
 		{"dgl-csv", "a folder with meta.yaml", detectDGLCSV, readDGLCSV, false},
 		{"graphsage", "a folder with PREFIX-G.json", detectGraphSAGE, readGraphSAGE, false},
+		{"parquet", "a .parquet file of edges, or a folder with edges.parquet and perhaps nodes.parquet", detectParquet, readParquet, false},
+		{"distdgl", "a folder with metadata.json", detectDistDGL, readDistDGL, false},
 		{"musae", "a folder with NAME_edges.csv (id_1,id_2 or from,to), NAME_target.csv and perhaps NAME_features.json", detectMUSAE, readMUSAE, true},
 		{"mlgnc", "a folder with edge_list.csv, features.csv, labels.csv, train.txt and test.txt", detectMLGNC, readMLGNC, true},
 		{"linqs", "a folder with NAME.content and NAME.cites", detectLINQS, readLINQS, false},

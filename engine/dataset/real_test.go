@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
@@ -111,7 +112,7 @@ func (want facts) compare(t *testing.T, raw *Raw) {
 	if want.train > 0 && got.splits > 0 {
 		got.train = len(raw.Splits[0].Train)
 	}
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s:\n got %+v\nwant %+v", want.path, got, want)
 	}
 }

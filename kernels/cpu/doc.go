@@ -7,6 +7,12 @@
 // graph larger than the caches is fastest with spans of some ten thousand rows or
 // more, since it then works through the sources tile by tile (see graph.go).
 //
+// DORYLUS_ISA forces an instruction set by name; DORYLUS_TILE_KIB sets how much
+// cache a tile fills, 0 for no tiles. Neither falls back silently: a value that
+// cannot be used is an error of Open. OPENBLAS_CORETYPE forces OpenBLAS's kernel
+// and is named by Describe. With the build tag noblas, products are made by a
+// short kernel of our own instead, at a third of the speed.
+//
 // Matrices come from one arena outside the Go heap (see arena.go). A build
 // without cgo, or for another system than Linux on amd64, has no such device:
 // Open says so.
