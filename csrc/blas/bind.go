@@ -53,13 +53,22 @@ func Forced() string { return os.Getenv("OPENBLAS_CORETYPE") }
 // and ld* are row distances in values of the matrices as they are stored. k must
 // be positive. Shapes are checked by the caller.
 func SGEMM(transA, transB bool, m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int) {
+	sgemm(transA, transB, m, n, k, a, lda, b, ldb, 0, c, ldc)
+}
+
+// AddSGEMM adds to c what SGEMM sets it to.
+func AddSGEMM(transA, transB bool, m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int) {
+	sgemm(transA, transB, m, n, k, a, lda, b, ldb, 1, c, ldc)
+}
+
+func sgemm(transA, transB bool, m, n, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
 	if m == 0 || n == 0 {
 		return
 	}
 	start()
 	slots <- struct{}{}
 	C.cblas_sgemm(C.ROW_MAJOR, trans(transA), trans(transB), C.int(m), C.int(n), C.int(k), 1, f32(a), C.int(lda),
-		f32(b), C.int(ldb), 0, f32(c), C.int(ldc))
+		f32(b), C.int(ldb), C.float(beta), f32(c), C.int(ldc))
 	<-slots
 }
 

@@ -231,11 +231,159 @@ func (t *Table) FromBF16(x []uint16, y []float32, ldy, rows, f int) {
 	C.dk_call_from_bf16(t.t, u16(x), f32(y), C.int64_t(ldy), C.int64_t(rows), C.int64_t(f))
 }
 
-// GEMM sets c = op(a)·op(b), c of m x n, with k terms per value. At most one of a
-// and b is transposed. It stands in where OpenBLAS is not linked.
-func (t *Table) GEMM(transA, transB bool, m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int) {
-	C.dk_call_gemm(t.t, cbool(transA), cbool(transB), C.int64_t(m), C.int64_t(n), C.int64_t(k), f32(a), C.int64_t(lda),
-		f32(b), C.int64_t(ldb), f32(c), C.int64_t(ldc))
+// GEMM sets c = op(a)·op(b), c of m x n, with k terms per value, or adds that to c.
+// At most one of a and b is transposed. It stands in where OpenBLAS is not linked.
+func (t *Table) GEMM(transA, transB, add bool, m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int) {
+	C.dk_call_gemm(t.t, cbool(transA), cbool(transB), cbool(add), C.int64_t(m), C.int64_t(n), C.int64_t(k), f32(a),
+		C.int64_t(lda), f32(b), C.int64_t(ldb), f32(c), C.int64_t(ldc))
+}
+
+// SpMMMax sets y to the maximum over each row's edges of positive weight, and arg,
+// unless it is nil, to the bits of the source that it came from.
+func (t *Table) SpMMMax(rowPtr []int64, col []int32, w, x []float32, ldx int, y []float32, ldy int, arg []float32, lda, f, lo, hi int) {
+	raceEdges(w, rowPtr, lo, hi, false)
+	raceSources(rowPtr, col, x, ldx, f, lo, hi)
+	raceWrite(y, ldy, f, lo, hi)
+	raceWrite(arg, lda, f, lo, hi)
+	C.dk_call_spmm_max(t.t, i64(rowPtr), i32(col), f32(w), f32(x), C.int64_t(ldx), f32(y), C.int64_t(ldy), f32(arg),
+		C.int64_t(lda), C.int64_t(f), C.int64_t(lo), C.int64_t(hi))
+}
+
+// SpMMMaxBack sums, for each row, dy where arg names the row.
+func (t *Table) SpMMMaxBack(rowPtr []int64, col []int32, dy []float32, lddy int, arg []float32, lda int, dx []float32, lddx, f, lo, hi int) {
+	raceSources(rowPtr, col, dy, lddy, f, lo, hi)
+	raceSources(rowPtr, col, arg, lda, f, lo, hi)
+	raceWrite(dx, lddx, f, lo, hi)
+	C.dk_call_spmm_max_back(t.t, i64(rowPtr), i32(col), f32(dy), C.int64_t(lddy), f32(arg), C.int64_t(lda), f32(dx),
+		C.int64_t(lddx), C.int64_t(f), C.int64_t(lo), C.int64_t(hi))
+}
+
+// LayerNorm normalises rows of x into y; stat gets mean and inverse deviation.
+func (t *Table) LayerNorm(x []float32, ldx int, gamma, beta []float32, eps float32, y []float32, ldy int, stat []float32, lds, rows, f int) {
+	raceRead(x, ldx, f, 0, rows)
+	raceRow(gamma, 0, f, false)
+	raceRow(beta, 0, f, false)
+	raceWrite(y, ldy, f, 0, rows)
+	raceWrite(stat, lds, 2, 0, rows)
+	C.dk_call_layer_norm(t.t, f32(x), C.int64_t(ldx), f32(gamma), f32(beta), C.float(eps), f32(y), C.int64_t(ldy),
+		f32(stat), C.int64_t(lds), C.int64_t(rows), C.int64_t(f))
+}
+
+// LayerNormBack is LayerNorm's gradient.
+func (t *Table) LayerNormBack(dy []float32, lddy int, x []float32, ldx int, stat []float32, lds int, gamma, dx []float32, lddx int, dgamma, dbeta []float32, rows, f int) {
+	raceRead(dy, lddy, f, 0, rows)
+	raceRead(x, ldx, f, 0, rows)
+	raceRead(stat, lds, 2, 0, rows)
+	raceRow(gamma, 0, f, false)
+	raceWrite(dx, lddx, f, 0, rows)
+	raceRow(dgamma, 0, f, true)
+	raceRow(dbeta, 0, f, true)
+	C.dk_call_layer_norm_back(t.t, f32(dy), C.int64_t(lddy), f32(x), C.int64_t(ldx), f32(stat), C.int64_t(lds),
+		f32(gamma), f32(dx), C.int64_t(lddx), f32(dgamma), f32(dbeta), C.int64_t(rows), C.int64_t(f))
+}
+
+// ColMoments sets mean and square to each column's mean and squared distances.
+func (t *Table) ColMoments(x []float32, ldx int, mean, square []float32, rows, f int) {
+	raceRead(x, ldx, f, 0, rows)
+	raceRow(mean, 0, f, true)
+	raceRow(square, 0, f, true)
+	C.dk_call_col_moments(t.t, f32(x), C.int64_t(ldx), f32(mean), f32(square), C.int64_t(rows), C.int64_t(f))
+}
+
+// ColAffine sets out = a·x + b·y + d, without y if it is nil.
+func (t *Table) ColAffine(x []float32, ldx int, y []float32, ldy int, a, b, d, out []float32, ldo, rows, f int) {
+	raceRead(x, ldx, f, 0, rows)
+	raceRead(y, ldy, f, 0, rows)
+	raceRow(a, 0, f, false)
+	raceRow(b, 0, f, false)
+	raceRow(d, 0, f, false)
+	raceWrite(out, ldo, f, 0, rows)
+	C.dk_call_col_affine(t.t, f32(x), C.int64_t(ldx), f32(y), C.int64_t(ldy), f32(a), f32(b), f32(d), f32(out),
+		C.int64_t(ldo), C.int64_t(rows), C.int64_t(f))
+}
+
+// ColDot sets out to the sum of products of each column.
+func (t *Table) ColDot(a []float32, lda int, b []float32, ldb int, out []float32, rows, f int) {
+	raceRead(a, lda, f, 0, rows)
+	raceRead(b, ldb, f, 0, rows)
+	raceRow(out, 0, f, true)
+	C.dk_call_col_dot(t.t, f32(a), C.int64_t(lda), f32(b), C.int64_t(ldb), f32(out), C.int64_t(rows), C.int64_t(f))
+}
+
+// Dot is the sum of products of all values.
+func (t *Table) Dot(a []float32, lda int, b []float32, ldb int, rows, f int) float64 {
+	raceRead(a, lda, f, 0, rows)
+	raceRead(b, ldb, f, 0, rows)
+	return float64(C.dk_call_dot(t.t, f32(a), C.int64_t(lda), f32(b), C.int64_t(ldb), C.int64_t(rows), C.int64_t(f)))
+}
+
+// AddScaled sets y = a + k·b.
+func (t *Table) AddScaled(a []float32, lda int, b []float32, ldb int, k float32, y []float32, ldy, rows, f int) {
+	raceRead(a, lda, f, 0, rows)
+	raceRead(b, ldb, f, 0, rows)
+	raceWrite(y, ldy, f, 0, rows)
+	C.dk_call_add_scaled(t.t, f32(a), C.int64_t(lda), f32(b), C.int64_t(ldb), C.float(k), f32(y), C.int64_t(ldy),
+		C.int64_t(rows), C.int64_t(f))
+}
+
+// AddRows adds row i of x to row ids[i] of y, or to none for an id below 0.
+func (t *Table) AddRows(x []float32, ldx int, ids []int32, y []float32, ldy, f int) {
+	raceRead(x, ldx, f, 0, len(ids))
+	raceSome(y, ldy, f, ids)
+	C.dk_call_add_rows(t.t, f32(x), C.int64_t(ldx), i32(ids), C.int64_t(len(ids)), f32(y), C.int64_t(ldy), C.int64_t(f))
+}
+
+// HeadDot sets y[r,k] to the inner product of head k of row r and row k of a.
+func (t *Table) HeadDot(x []float32, ldx int, a []float32, lda int, y []float32, ldy, rows, h, d int) {
+	raceRead(x, ldx, h*d, 0, rows)
+	raceRead(a, lda, d, 0, h)
+	raceWrite(y, ldy, h, 0, rows)
+	C.dk_call_head_dot(t.t, f32(x), C.int64_t(ldx), f32(a), C.int64_t(lda), f32(y), C.int64_t(ldy), C.int64_t(rows),
+		C.int64_t(h), C.int64_t(d))
+}
+
+// HeadOuterAdd adds g[r,k] times row k of a to head k of row r of x.
+func (t *Table) HeadOuterAdd(g []float32, ldg int, a []float32, lda int, x []float32, ldx, rows, h, d int) {
+	raceRead(g, ldg, h, 0, rows)
+	raceRead(a, lda, d, 0, h)
+	raceWrite(x, ldx, h*d, 0, rows)
+	C.dk_call_head_outer_add(t.t, f32(g), C.int64_t(ldg), f32(a), C.int64_t(lda), f32(x), C.int64_t(ldx),
+		C.int64_t(rows), C.int64_t(h), C.int64_t(d))
+}
+
+// HeadDotGrad sums g[r,k] times head k of row r of x into row k of da.
+func (t *Table) HeadDotGrad(g []float32, ldg int, x []float32, ldx int, da []float32, lda, rows, h, d int) {
+	raceRead(g, ldg, h, 0, rows)
+	raceRead(x, ldx, h*d, 0, rows)
+	raceWrite(da, lda, d, 0, h)
+	C.dk_call_head_dot_grad(t.t, f32(g), C.int64_t(ldg), f32(x), C.int64_t(ldx), f32(da), C.int64_t(lda),
+		C.int64_t(rows), C.int64_t(h), C.int64_t(d))
+}
+
+// HeadMean sets y to the mean over the heads of each row.
+func (t *Table) HeadMean(x []float32, ldx int, y []float32, ldy, rows, h, d int) {
+	raceRead(x, ldx, h*d, 0, rows)
+	raceWrite(y, ldy, d, 0, rows)
+	C.dk_call_head_mean(t.t, f32(x), C.int64_t(ldx), f32(y), C.int64_t(ldy), C.int64_t(rows), C.int64_t(h), C.int64_t(d))
+}
+
+// HeadSpread sets every head of x to g/h.
+func (t *Table) HeadSpread(g []float32, ldg int, x []float32, ldx, rows, h, d int) {
+	raceRead(g, ldg, d, 0, rows)
+	raceWrite(x, ldx, h*d, 0, rows)
+	C.dk_call_head_spread(t.t, f32(g), C.int64_t(ldg), f32(x), C.int64_t(ldx), C.int64_t(rows), C.int64_t(h),
+		C.int64_t(d))
+}
+
+// BCE is binary cross-entropy over the rows whose mask is not below 0, with the
+// gradient in grad unless it is nil. Row r lists its classes in
+// col[rowPtr[r]:rowPtr[r+1]].
+func (t *Table) BCE(l []float32, ldl int, grad []float32, ldg int, rowPtr []int64, col, mask []int32, posW []float32, scale float32, f, rows int) float64 {
+	raceRead(l, ldl, f, 0, rows)
+	raceWrite(grad, ldg, f, 0, rows)
+	raceRow(posW, 0, f, false)
+	return float64(C.dk_call_bce(t.t, f32(l), C.int64_t(ldl), f32(grad), C.int64_t(ldg), i64(rowPtr), i32(col),
+		i32(mask), f32(posW), C.float(scale), C.int64_t(f), C.int64_t(rows)))
 }
 
 // RaceMat tells the race detector about rows [0,rows) of a matrix of f columns

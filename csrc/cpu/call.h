@@ -49,8 +49,41 @@ void dk_call_scatter_rows(const dk_table *t, const float *x, int64_t ldx, const 
                           int64_t ldy, int64_t f);
 void dk_call_to_bf16(const dk_table *t, const float *x, int64_t ldx, uint16_t *y, int64_t rows, int64_t f);
 void dk_call_from_bf16(const dk_table *t, const uint16_t *x, float *y, int64_t ldy, int64_t rows, int64_t f);
-void dk_call_gemm(const dk_table *t, int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
-                  const float *b, int64_t ldb, float *c, int64_t ldc);
+void dk_call_layer_norm(const dk_table *t, const float *x, int64_t ldx, const float *gamma, const float *beta,
+                        float eps, float *y, int64_t ldy, float *stat, int64_t lds, int64_t rows, int64_t f);
+void dk_call_layer_norm_back(const dk_table *t, const float *dy, int64_t lddy, const float *x, int64_t ldx,
+                             const float *stat, int64_t lds, const float *gamma, float *dx, int64_t lddx, float *dgamma,
+                             float *dbeta, int64_t rows, int64_t f);
+void dk_call_col_moments(const dk_table *t, const float *x, int64_t ldx, float *mean, float *square, int64_t rows,
+                         int64_t f);
+void dk_call_col_affine(const dk_table *t, const float *x, int64_t ldx, const float *y, int64_t ldy, const float *a,
+                        const float *b, const float *d, float *out, int64_t ldo, int64_t rows, int64_t f);
+void dk_call_col_dot(const dk_table *t, const float *a, int64_t lda, const float *b, int64_t ldb, float *out,
+                     int64_t rows, int64_t f);
+double dk_call_dot(const dk_table *t, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t rows,
+                   int64_t f);
+void dk_call_add_scaled(const dk_table *t, const float *a, int64_t lda, const float *b, int64_t ldb, float k, float *y,
+                        int64_t ldy, int64_t rows, int64_t f);
+void dk_call_add_rows(const dk_table *t, const float *x, int64_t ldx, const int32_t *ids, int64_t rows, float *y,
+                      int64_t ldy, int64_t f);
+void dk_call_head_dot(const dk_table *t, const float *x, int64_t ldx, const float *a, int64_t lda, float *y,
+                      int64_t ldy, int64_t rows, int64_t h, int64_t d);
+void dk_call_head_outer_add(const dk_table *t, const float *g, int64_t ldg, const float *a, int64_t lda, float *x,
+                            int64_t ldx, int64_t rows, int64_t h, int64_t d);
+void dk_call_head_dot_grad(const dk_table *t, const float *g, int64_t ldg, const float *x, int64_t ldx, float *da,
+                           int64_t lda, int64_t rows, int64_t h, int64_t d);
+void dk_call_head_mean(const dk_table *t, const float *x, int64_t ldx, float *y, int64_t ldy, int64_t rows, int64_t h,
+                       int64_t d);
+void dk_call_head_spread(const dk_table *t, const float *g, int64_t ldg, float *x, int64_t ldx, int64_t rows, int64_t h,
+                         int64_t d);
+void dk_call_spmm_max(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *w, const float *x,
+                      int64_t ldx, float *y, int64_t ldy, float *arg, int64_t lda, int64_t f, int64_t lo, int64_t hi);
+void dk_call_spmm_max_back(const dk_table *t, const int64_t *row_ptr, const int32_t *col, const float *dy, int64_t lddy,
+                           const float *arg, int64_t lda, float *dx, int64_t lddx, int64_t f, int64_t lo, int64_t hi);
+double dk_call_bce(const dk_table *t, const float *l, int64_t ldl, float *grad, int64_t ldg, const int64_t *row_ptr,
+                   const int32_t *col, const int32_t *mask, const float *pos_w, float scale, int64_t f, int64_t rows);
+void dk_call_gemm(const dk_table *t, int ta, int tb, int add, int64_t m, int64_t n, int64_t k, const float *a,
+                  int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc);
 void dk_call_probe_gather(const dk_table *t, const float *x, int64_t ldx, const int32_t *ids, int64_t n, int64_t f,
                           int64_t ahead, float *out);
 void dk_call_probe_copy(const dk_table *t, const float *x, float *y, int64_t n);

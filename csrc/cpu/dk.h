@@ -93,8 +93,39 @@ typedef struct dk_table {
 	                     int64_t f);
 	void (*to_bf16)(const float *x, int64_t ldx, uint16_t *y, int64_t rows, int64_t f);
 	void (*from_bf16)(const uint16_t *x, float *y, int64_t ldy, int64_t rows, int64_t f);
-	void (*gemm)(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
-	             int64_t ldb, float *c, int64_t ldc);
+	void (*layer_norm)(const float *x, int64_t ldx, const float *gamma, const float *beta, float eps, float *y,
+	                   int64_t ldy, float *stat, int64_t lds, int64_t rows, int64_t f);
+	void (*layer_norm_back)(const float *dy, int64_t lddy, const float *x, int64_t ldx, const float *stat,
+	                        int64_t lds, const float *gamma, float *dx, int64_t lddx, float *dgamma, float *dbeta,
+	                        int64_t rows, int64_t f);
+	void (*col_moments)(const float *x, int64_t ldx, float *mean, float *square, int64_t rows, int64_t f);
+	void (*col_affine)(const float *x, int64_t ldx, const float *y, int64_t ldy, const float *a, const float *b,
+	                   const float *d, float *out, int64_t ldo, int64_t rows, int64_t f);
+	void (*col_dot)(const float *a, int64_t lda, const float *b, int64_t ldb, float *out, int64_t rows,
+	                int64_t f);
+	double (*dot)(const float *a, int64_t lda, const float *b, int64_t ldb, int64_t rows, int64_t f);
+	void (*add_scaled)(const float *a, int64_t lda, const float *b, int64_t ldb, float k, float *y, int64_t ldy,
+	                   int64_t rows, int64_t f);
+	void (*add_rows)(const float *x, int64_t ldx, const int32_t *ids, int64_t rows, float *y, int64_t ldy,
+	                 int64_t f);
+	void (*head_dot)(const float *x, int64_t ldx, const float *a, int64_t lda, float *y, int64_t ldy,
+	                 int64_t rows, int64_t h, int64_t d);
+	void (*head_outer_add)(const float *g, int64_t ldg, const float *a, int64_t lda, float *x, int64_t ldx,
+	                       int64_t rows, int64_t h, int64_t d);
+	void (*head_dot_grad)(const float *g, int64_t ldg, const float *x, int64_t ldx, float *da, int64_t lda,
+	                      int64_t rows, int64_t h, int64_t d);
+	void (*head_mean)(const float *x, int64_t ldx, float *y, int64_t ldy, int64_t rows, int64_t h, int64_t d);
+	void (*head_spread)(const float *g, int64_t ldg, float *x, int64_t ldx, int64_t rows, int64_t h, int64_t d);
+	void (*spmm_max)(const int64_t *row_ptr, const int32_t *col, const float *w, const float *x, int64_t ldx,
+	                 float *y, int64_t ldy, float *arg, int64_t lda, int64_t f, int64_t lo, int64_t hi);
+	void (*spmm_max_back)(const int64_t *row_ptr, const int32_t *col, const float *dy, int64_t lddy,
+	                      const float *arg, int64_t lda, float *dx, int64_t lddx, int64_t f, int64_t lo,
+	                      int64_t hi);
+	double (*bce)(const float *l, int64_t ldl, float *grad, int64_t ldg, const int64_t *row_ptr,
+	              const int32_t *col, const int32_t *mask, const float *pos_w, float scale, int64_t f,
+	              int64_t rows);
+	void (*gemm)(int ta, int tb, int add, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
+	             const float *b, int64_t ldb, float *c, int64_t ldc);
 	/* The measured ceilings of ceiling_body.h. */
 	void (*probe_gather)(const float *x, int64_t ldx, const int32_t *ids, int64_t n, int64_t f,
 	                     int64_t ahead, float *out);
@@ -145,37 +176,79 @@ void dk_fill(dk_table *t, int isa);
 	                           int64_t);                                                                   \
 	void dk_to_bf16_##isa(const float *, int64_t, uint16_t *, int64_t, int64_t);                           \
 	void dk_from_bf16_##isa(const uint16_t *, float *, int64_t, int64_t, int64_t);                         \
-	void dk_gemm_##isa(int, int, int64_t, int64_t, int64_t, const float *, int64_t, const float *,         \
+	void dk_layer_norm_##isa(const float *, int64_t, const float *, const float *, float, float *,         \
+		int64_t, float *, int64_t, int64_t, int64_t);                                                  \
+	void dk_layer_norm_back_##isa(const float *, int64_t, const float *, int64_t, const float *,           \
+		int64_t, const float *, float *, int64_t, float *, float *, int64_t, int64_t);                 \
+	void dk_col_moments_##isa(const float *, int64_t, float *, float *, int64_t, int64_t);                 \
+	void dk_col_affine_##isa(const float *, int64_t, const float *, int64_t, const float *,                \
+		const float *, const float *, float *, int64_t, int64_t, int64_t);                             \
+	void dk_col_dot_##isa(const float *, int64_t, const float *, int64_t, float *, int64_t, int64_t);      \
+	double dk_dot_##isa(const float *, int64_t, const float *, int64_t, int64_t, int64_t);                 \
+	void dk_add_scaled_##isa(const float *, int64_t, const float *, int64_t, float, float *, int64_t,      \
+		int64_t, int64_t);                                                                             \
+	void dk_add_rows_##isa(const float *, int64_t, const int32_t *, int64_t, float *, int64_t, int64_t);   \
+	void dk_head_dot_##isa(const float *, int64_t, const float *, int64_t, float *, int64_t, int64_t,      \
+		int64_t, int64_t);                                                                             \
+	void dk_head_outer_add_##isa(const float *, int64_t, const float *, int64_t, float *, int64_t,         \
+		int64_t, int64_t, int64_t);                                                                    \
+	void dk_head_dot_grad_##isa(const float *, int64_t, const float *, int64_t, float *, int64_t,          \
+		int64_t, int64_t, int64_t);                                                                    \
+	void dk_head_mean_##isa(const float *, int64_t, float *, int64_t, int64_t, int64_t, int64_t);          \
+	void dk_head_spread_##isa(const float *, int64_t, float *, int64_t, int64_t, int64_t, int64_t);        \
+	void dk_spmm_max_##isa(const int64_t *, const int32_t *, const float *, const float *, int64_t,        \
+		float *, int64_t, float *, int64_t, int64_t, int64_t, int64_t);                                \
+	void dk_spmm_max_back_##isa(const int64_t *, const int32_t *, const float *, int64_t, const float *,   \
+		int64_t, float *, int64_t, int64_t, int64_t, int64_t);                                         \
+	double dk_bce_##isa(const float *, int64_t, float *, int64_t, const int64_t *, const int32_t *,        \
+		const int32_t *, const float *, float, int64_t, int64_t);                                      \
+	void dk_gemm_##isa(int, int, int, int64_t, int64_t, int64_t, const float *, int64_t, const float *,    \
 	                   int64_t, float *, int64_t);                                                         \
 	void dk_probe_gather_##isa(const float *, int64_t, const int32_t *, int64_t, int64_t, int64_t,         \
 	                           float *);                                                                   \
 	void dk_probe_copy_##isa(const float *, float *, int64_t);                                             \
 	float dk_probe_fma_##isa(int64_t);
 
-#define DK_FILL(t, isa)                                     \
-	do {                                                \
-		(t)->spmm = dk_spmm_##isa;                  \
-		(t)->spmmt = dk_spmmt_##isa;                \
-		(t)->sddmm = dk_sddmm_##isa;                \
-		(t)->gat = dk_gat_##isa;                    \
-		(t)->gat_back_dst = dk_gat_back_dst_##isa;  \
-		(t)->gat_back_src = dk_gat_back_src_##isa;  \
-		(t)->edge_dropout = dk_edge_dropout_##isa;  \
-		(t)->forward = dk_forward_##isa;            \
-		(t)->backward = dk_backward_##isa;          \
-		(t)->colsum = dk_colsum_##isa;              \
-		(t)->xent = dk_xent_##isa;                  \
-		(t)->add = dk_add_##isa;                    \
-		(t)->adam = dk_adam_##isa;                  \
-		(t)->sgd = dk_sgd_##isa;                    \
-		(t)->gather_rows = dk_gather_rows_##isa;    \
-		(t)->scatter_rows = dk_scatter_rows_##isa;  \
-		(t)->to_bf16 = dk_to_bf16_##isa;            \
-		(t)->from_bf16 = dk_from_bf16_##isa;        \
-		(t)->gemm = dk_gemm_##isa;                  \
-		(t)->probe_gather = dk_probe_gather_##isa;  \
-		(t)->probe_copy = dk_probe_copy_##isa;      \
-		(t)->probe_fma = dk_probe_fma_##isa;        \
+#define DK_FILL(t, isa)                                          \
+	do {                                                     \
+		(t)->spmm = dk_spmm_##isa;                       \
+		(t)->spmmt = dk_spmmt_##isa;                     \
+		(t)->sddmm = dk_sddmm_##isa;                     \
+		(t)->gat = dk_gat_##isa;                         \
+		(t)->gat_back_dst = dk_gat_back_dst_##isa;       \
+		(t)->gat_back_src = dk_gat_back_src_##isa;       \
+		(t)->edge_dropout = dk_edge_dropout_##isa;       \
+		(t)->forward = dk_forward_##isa;                 \
+		(t)->backward = dk_backward_##isa;               \
+		(t)->colsum = dk_colsum_##isa;                   \
+		(t)->xent = dk_xent_##isa;                       \
+		(t)->add = dk_add_##isa;                         \
+		(t)->adam = dk_adam_##isa;                       \
+		(t)->sgd = dk_sgd_##isa;                         \
+		(t)->gather_rows = dk_gather_rows_##isa;         \
+		(t)->scatter_rows = dk_scatter_rows_##isa;       \
+		(t)->to_bf16 = dk_to_bf16_##isa;                 \
+		(t)->from_bf16 = dk_from_bf16_##isa;             \
+		(t)->layer_norm = dk_layer_norm_##isa;           \
+		(t)->layer_norm_back = dk_layer_norm_back_##isa; \
+		(t)->col_moments = dk_col_moments_##isa;         \
+		(t)->col_affine = dk_col_affine_##isa;           \
+		(t)->col_dot = dk_col_dot_##isa;                 \
+		(t)->dot = dk_dot_##isa;                         \
+		(t)->add_scaled = dk_add_scaled_##isa;           \
+		(t)->add_rows = dk_add_rows_##isa;               \
+		(t)->head_dot = dk_head_dot_##isa;               \
+		(t)->head_outer_add = dk_head_outer_add_##isa;   \
+		(t)->head_dot_grad = dk_head_dot_grad_##isa;     \
+		(t)->head_mean = dk_head_mean_##isa;             \
+		(t)->head_spread = dk_head_spread_##isa;         \
+		(t)->spmm_max = dk_spmm_max_##isa;               \
+		(t)->spmm_max_back = dk_spmm_max_back_##isa;     \
+		(t)->bce = dk_bce_##isa;                         \
+		(t)->gemm = dk_gemm_##isa;                       \
+		(t)->probe_gather = dk_probe_gather_##isa;       \
+		(t)->probe_copy = dk_probe_copy_##isa;           \
+		(t)->probe_fma = dk_probe_fma_##isa;             \
 	} while (0)
 
 DK_DECLARE(scalar)

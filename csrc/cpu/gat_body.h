@@ -29,7 +29,7 @@ static DK_FN void dk_gat_piece(const dk_attend *g, const dk_piece *k, int64_t lo
 	const int64_t stop = row_ptr[g->hi];
 	const int weighted = dk_weighted(g);
 	const vec slope = v_set1(g->slope);
-	const int lanes = VEC_W > 1 ? VEC_W : k->slots;
+	const int lanes = dk_period(k);
 	float near[DK_SLOTS], top[DK_SLOTS], max[DK_SLOTS], sum[DK_SLOTS], acc[DK_PANEL * VEC_W];
 	dk_batch b;
 
@@ -47,46 +47,51 @@ static DK_FN void dk_gat_piece(const dk_attend *g, const dk_piece *k, int64_t lo
 			dk_take(g, k, &b, v, &self, &e, end);
 			if (b.n == 0)
 				continue;
-			dk_fetch_far(g, g->far + k->h0, g->ld_far, &b, stop);
-			dk_copy(b.s, g->far, g->ld_far, k, &b);
+			dk_copy(b.s, g, g->far, g->ld_far, k, &b, stop);
 			dk_close(b.s, k, &b);
-			const int all = dk_lanes(&b, k);
-			for (int i = 0; i < lanes; i += VEC_W)
-				v_store(max + i, v_load(top + i));
-			for (int i = 0; i < all; i += VEC_W) {
-				const int at = dk_at(i, k);
-				const vec s = dk_leaky(v_add(v_load(b.s + i), v_load(near + at)), slope);
-				v_store(b.s + i, s);
-				v_store(max + at, v_max(s, v_load(max + at)));
+			const int all = dk_lanes(&b, k), used = b.n * k->slots;
+			for (int at = 0; at < lanes; at += VEC_W) {
+				const vec own = v_load(near + at);
+				vec m = v_load(top + at);
+				for (int i = at; i < all; i += lanes) {
+					const vec s = dk_leaky(v_add(v_load(b.s + i), own), slope);
+					v_store(b.s + i, s);
+					m = v_max(s, m);
+				}
+				v_store(max + at, m);
 			}
 			dk_fold(max, k, 1);
 			if (terms > 0) {
 				float scale[DK_SLOTS];
 				for (int i = 0; i < lanes; i += VEC_W) {
-					const vec f = v_exp(v_sub(v_load(top + i), v_load(max + i)));
+					const vec f = v_exp_normal(v_sub(v_load(top + i), v_load(max + i)));
 					v_store(scale + i, f);
 					v_store(sum + i, v_mul(v_load(sum + i), f));
 				}
 				dk_scale(acc, scale, k);
 			}
-			for (int i = 0; i < lanes; i += VEC_W)
-				v_store(top + i, v_load(max + i));
 			if (weighted)
 				dk_spread(b.t, b.w, k, &b);
 			if (g->drop)
 				dk_hash(g, k, &b, v, 0);
-			const int used = b.n * k->slots;
-			for (int i = 0; i < all; i += VEC_W) {
-				const int at = dk_at(i, k);
-				vec p = v_exp(v_sub(v_load(b.s + i), v_load(top + at)));
-				if (weighted)
-					p = v_mul(p, v_load(b.t + i));
-				if (i + VEC_W > used)
-					p = v_keep(v_tail(used - i), p); /* what is past the batch may be NaN */
-				v_store(sum + at, v_add(v_load(sum + at), p));
-				if (g->drop)
-					p = v_keep(dk_keep(g, &b, i), p);
-				v_store(b.s + i, p);
+			for (int at = 0; at < lanes; at += VEC_W) {
+				const vec m = v_load(max + at);
+				vec total = v_load(sum + at);
+				for (int i = at; i < all; i += lanes) {
+					if (at == 0)
+						dk_fetch(g, g->x + k->c0, g->ldx, dk_early(k), &b, i / k->slots, (i + lanes) / k->slots, stop);
+					vec p = v_exp_normal(v_sub(v_load(b.s + i), m));
+					if (weighted)
+						p = v_mul(p, v_load(b.t + i));
+					if (i + VEC_W > used)
+						p = v_keep(v_tail(used - i), p); /* what is past the batch may be NaN */
+					total = v_add(total, p);
+					if (g->drop)
+						p = v_keep(dk_keep(g, &b, i), p);
+					v_store(b.s + i, p);
+				}
+				v_store(sum + at, total);
+				v_store(top + at, m);
 			}
 			dk_sum_one(g, k, &b, acc, stop);
 			terms += b.n;
@@ -134,37 +139,40 @@ DK_INLINE void dk_factors(const dk_attend *g, const dk_piece *k, dk_batch *b, in
 {
 	const vec slope = v_set1(g->slope);
 	const int weighted = dk_weighted(g);
-	dk_fetch_far(g, g->far + k->h0, g->ld_far, b, stop);
-	dk_copy(b->s, g->far, g->ld_far, k, b);
+	dk_copy(b->s, g, g->far, g->ld_far, k, b, stop);
 	dk_close(b->s, k, b);
 	if (turned) {
-		dk_fetch_far(g, g->lse + k->h0, g->ld_lse, b, stop);
-		dk_fetch_far(g, g->dot + k->h0, g->ld_dot, b, stop);
-		dk_copy(b->shift, g->lse, g->ld_lse, k, b);
-		dk_copy(b->dot, g->dot, g->ld_dot, k, b);
+		dk_copy(b->shift, g, g->lse, g->ld_lse, k, b, stop);
+		dk_copy(b->dot, g, g->dot, g->ld_dot, k, b, stop);
 	}
 	if (weighted)
 		dk_spread(b->t, b->w, k, b);
 	if (g->drop)
 		dk_hash(g, k, b, v, turned);
-	const int all = dk_lanes(b, k), used = b->n * k->slots;
-	for (int i = 0; i < all; i += VEC_W) {
-		const int at = dk_at(i, k);
-		const vec z = v_add(v_load(b->s + i), v_load(near + at));
-		const vmask below = v_le(z, v_zero());
-		vec a = v_exp(v_sub(dk_leaky(z, slope), v_load(turned ? b->shift + i : lse + at)));
-		if (weighted)
-			a = v_mul(a, v_load(b->t + i));
-		vec c = v_select(below, v_mul(a, slope), a);
-		if (turned)
-			c = v_mul(c, v_load(b->dot + i));
-		if (i + VEC_W > used)
-			c = v_keep(v_tail(used - i), c); /* what is past the batch may be NaN */
-		v_store(sum + at, v_add(v_load(sum + at), c));
-		if (g->drop)
-			a = v_keep(dk_keep(g, b, i), a);
-		v_store(b->s + i, a);
-		v_store(b->t + i, v_select(below, v_zero(), a));
+	const int lanes = dk_period(k), all = dk_lanes(b, k), used = b->n * k->slots;
+	for (int at = 0; at < lanes; at += VEC_W) {
+		const vec own = v_load(near + at), shift = turned ? v_zero() : v_load(lse + at);
+		vec total = v_load(sum + at);
+		for (int i = at; i < all; i += lanes) {
+			if (at == 0)
+				dk_fetch(g, g->x + k->c0, g->ldx, dk_early(k), b, i / k->slots, (i + lanes) / k->slots, stop);
+			const vec z = v_add(v_load(b->s + i), own);
+			const vmask below = v_le(z, v_zero());
+			vec a = v_exp_normal(v_sub(dk_leaky(z, slope), turned ? v_load(b->shift + i) : shift));
+			if (weighted)
+				a = v_mul(a, v_load(b->t + i));
+			vec c = v_select(below, v_mul(a, slope), a);
+			if (turned)
+				c = v_mul(c, v_load(b->dot + i));
+			if (i + VEC_W > used)
+				c = v_keep(v_tail(used - i), c); /* what is past the batch may be NaN */
+			total = v_add(total, c);
+			if (g->drop)
+				a = v_keep(dk_keep(g, b, i), a);
+			v_store(b->s + i, a);
+			v_store(b->t + i, v_select(below, v_zero(), a));
+		}
+		v_store(sum + at, total);
 	}
 }
 
@@ -182,7 +190,7 @@ static DK_FN void dk_back_dst_piece(const dk_attend *g, const dk_piece *k, int64
 {
 	const int64_t *const row_ptr = g->row_ptr;
 	const int64_t stop = row_ptr[g->hi];
-	const int lanes = VEC_W > 1 ? VEC_W : k->slots;
+	const int lanes = dk_period(k);
 	const float keep = g->drop ? g->keep_scale : 1;
 	float near[DK_SLOTS], lse[DK_SLOTS], sum[DK_SLOTS], acc[2 * DK_PANEL * VEC_W];
 	dk_batch b;
@@ -234,7 +242,7 @@ static DK_FN void dk_back_src_piece(const dk_attend *g, const dk_piece *k, int64
 {
 	const int64_t *const row_ptr = g->row_ptr;
 	const int64_t stop = row_ptr[g->hi];
-	const int lanes = VEC_W > 1 ? VEC_W : k->slots;
+	const int lanes = dk_period(k);
 	const vec keep = v_set1(g->drop ? g->keep_scale : 1);
 	const vec slope = v_set1(g->slope), rest = v_set1(1 - g->slope);
 	float near[DK_SLOTS], sum[DK_SLOTS], acc[2 * DK_PANEL * VEC_W];

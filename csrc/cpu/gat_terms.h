@@ -19,8 +19,7 @@
 #define DK_TERMS 64  /* terms of a batch, at most */
 #define DK_LANES 512 /* numbers of a batch, at most */
 #define DK_SLOTS 16  /* heads of a piece, at most, and lanes of a pattern */
-#define DK_AHEAD 24  /* edges by which the rows that are summed are fetched ahead */
-#define DK_FAR 64    /* and those of one value per head, which are read a batch at a time */
+#define DK_AHEAD 64  /* edges by which rows are fetched ahead of the batch */
 
 /* How the columns of a piece find the factor of their head. */
 enum { DK_ONE, /* one head */
@@ -46,7 +45,7 @@ typedef struct dk_batch {
 	float s[DK_LANES + DK_SLOTS]; /* scores, then the factors of the rows */
 	float t[DK_LANES + DK_SLOTS]; /* those factors where the score is above 0 */
 	float shift[DK_LANES + DK_SLOTS], dot[DK_LANES + DK_SLOTS];
-	int32_t lo[DK_LANES + DK_SLOTS], hi[DK_LANES + DK_SLOTS], col[DK_LANES + DK_SLOTS]; /* for the hash */
+	int32_t lo[DK_LANES + DK_SLOTS], hi[DK_LANES + DK_SLOTS]; /* for the hash of dropout */
 } dk_batch;
 
 /* Calls f(g, piece, lo, hi) for all pieces of chunks of rows. */
@@ -78,6 +77,9 @@ static DK_FN void dk_pieces(const dk_attend *g, dk_piece_fn *f, int64_t lo, int6
 	}
 }
 
+/* The lanes of a pattern. Lane i of a batch belongs to lane i mod this. */
+DK_INLINE int dk_period(const dk_piece *k) { return VEC_W > 1 ? VEC_W : k->slots; }
+
 /* The pattern of values p[0..heads-1]; 0 in slots without a head. */
 DK_INLINE void dk_pattern(float *to, const float *p, const dk_piece *k)
 {
@@ -85,8 +87,7 @@ DK_INLINE void dk_pattern(float *to, const float *p, const dk_piece *k)
 		v_store(to, v_load(p));
 		return;
 	}
-	const int lanes = k->slots < VEC_W ? VEC_W : k->slots;
-	for (int i = 0; i < lanes; i++) {
+	for (int i = 0; i < dk_period(k); i++) {
 		const int h = i & (k->slots - 1);
 		to[i] = h < k->heads ? p[h] : 0;
 	}
@@ -102,9 +103,6 @@ DK_INLINE void dk_fold(float *a, const dk_piece *k, const int max)
 	for (int i = k->slots; i < VEC_W; i++)
 		a[i] = a[i & (k->slots - 1)];
 }
-
-/* Where in a pattern the vector at i of a batch begins. */
-DK_INLINE int dk_at(int i, const dk_piece *k) { return VEC_W > 1 ? 0 : i & (k->slots - 1); }
 
 /* How many numbers the batch has, in whole vectors. */
 DK_INLINE int dk_lanes(const dk_batch *b, const dk_piece *k)
@@ -153,31 +151,39 @@ DK_INLINE void dk_take(const dk_attend *g, const dk_piece *k, dk_batch *b, int64
 	b->n = n;
 }
 
-/* Copies the narrow rows p[u,:] of a batch. */
-DK_INLINE void dk_copy(float *to, const float *p, int64_t ld, const dk_piece *k, const dk_batch *b)
+/* Fetches n values from p on of the rows that are DK_AHEAD edges ahead of terms
+ * [j0,j1). The loops over a batch share this work, since memory is idle in a loop
+ * that asks for nothing and the processor in one that asks for much. */
+DK_INLINE void dk_fetch(const dk_attend *g, const float *p, int64_t ld, int64_t n, const dk_batch *b, int64_t j0,
+                        int64_t j1, int64_t stop)
 {
-	p += k->h0;
-	if (k->slots == 1) {
-		for (int i = 0; i < b->n; i++)
-			to[i] = p[b->u[i] * ld];
-	} else if (k->heads == VEC_W) {
-		for (int i = 0; i < b->n; i++)
-			v_store(to + i * VEC_W, v_load(p + b->u[i] * ld));
-	} else if (VEC_W > 1) {
-		for (int i = 0; i < b->n; i++)
-			v_store(to + i * k->slots, v_load_n(p + b->u[i] * ld, k->heads));
-	} else {
-		for (int i = 0; i < b->n; i++)
-			for (int h = 0; h < k->slots; h++)
-				to[i * k->slots + h] = h < k->heads ? p[b->u[i] * ld + h] : 0;
-	}
+	for (int64_t e = b->e0 + j0 + DK_AHEAD; j0 < j1 && e < stop; j0++, e++)
+		for (int64_t c = 0; c < n; c += 16)
+			DK_PREFETCH(p + g->col[e] * ld + c);
 }
 
-/* Fetches narrow rows of later edges. */
-DK_INLINE void dk_fetch_far(const dk_attend *g, const float *p, int64_t ld, const dk_batch *b, int64_t stop)
+/* The first columns of a piece, whose rows are fetched in the loop over the
+ * exponentials; the others are, while a batch is summed. */
+DK_INLINE int64_t dk_early(const dk_piece *k) { return (k->n / 2 + 15) / 16 * 16; }
+
+/* Copies the narrow rows p[u,:] of a batch. */
+DK_INLINE void dk_copy(float *to, const dk_attend *g, const float *p, int64_t ld, const dk_piece *k,
+                       const dk_batch *b, int64_t stop)
 {
-	for (int64_t e = b->e0 + DK_FAR; e < b->e0 + b->n + DK_FAR && e < stop; e++)
-		DK_PREFETCH(p + g->col[e] * ld);
+	p += k->h0;
+	for (int i = 0; i < b->n; i++) {
+		const float *const from = p + b->u[i] * ld;
+		dk_fetch(g, p, ld, 1, b, i, i + 1, stop);
+		if (k->slots == 1)
+			to[i] = *from;
+		else if (k->heads == VEC_W)
+			v_store(to + i * VEC_W, v_load(from));
+		else if (VEC_W > 1)
+			v_store(to + i * k->slots, v_load_n(from, k->heads));
+		else
+			for (int h = 0; h < k->slots; h++)
+				to[i * k->slots + h] = h < k->heads ? from[h] : 0;
+	}
 }
 
 /* Numbers per term, in the slots of its heads. */
@@ -191,24 +197,25 @@ DK_INLINE void dk_spread(float *to, const float *w, const dk_piece *k, const dk_
 /* What the hash of each term and head wants. turned: rows are sources. */
 DK_INLINE void dk_hash(const dk_attend *g, const dk_piece *k, dk_batch *b, int64_t v, const int turned)
 {
+	const ivec heads = i_mul(i_iota(), i_set1(DK_HASH_COL));
 	const uint32_t near = (uint32_t)(g->near_ids ? g->near_ids[v] : (int32_t)v);
 	const uint64_t own = turned ? 0 : dk_drop_row(g->key, (int32_t)near);
+	const int step = VEC_W < k->slots ? VEC_W : k->slots;
 	for (int i = 0; i < b->n; i++) {
 		const uint32_t far = (uint32_t)(g->far_ids ? g->far_ids[b->u[i]] : b->u[i]);
 		const uint64_t row = turned ? dk_drop_row(g->key, (int32_t)far) : own;
 		const uint32_t col = (turned ? near : far) * (uint32_t)g->heads + (uint32_t)k->h0;
-		for (int h = 0; h < k->slots; h += VEC_W < k->slots ? VEC_W : k->slots) {
-			const int at = i * k->slots + h;
-			i_store(b->lo + at, i_set1((uint32_t)row));
-			i_store(b->hi + at, i_set1((uint32_t)(row >> 32)));
-			i_store(b->col + at, i_add(i_set1(col + (uint32_t)h), i_iota()));
+		for (int h = 0; h < k->slots; h += step) {
+			const uint32_t first = (col + (uint32_t)h) * DK_HASH_COL + (uint32_t)row;
+			i_store(b->lo + i * k->slots + h, i_add(i_set1(first), heads));
+			i_store(b->hi + i * k->slots + h, i_set1((uint32_t)(row >> 32)));
 		}
 	}
 }
 
 DK_INLINE vmask dk_keep(const dk_attend *g, const dk_batch *b, int i)
 {
-	return v_drop_keep_rows(i_load(b->lo + i), i_load(b->hi + i), i_load(b->col + i), g->threshold);
+	return v_drop_keep_mixed(i_load(b->lo + i), i_load(b->hi + i), g->threshold);
 }
 
 /* LeakyReLU for a slope of at most 1; NaN stays. */
@@ -221,35 +228,38 @@ DK_INLINE void dk_close(float *s, const dk_piece *k, const dk_batch *b)
 		s[i] = -INFINITY;
 }
 
-/* a[c] += s[term, head of c] * x[u,c] over the batch, and b with t if dual. */
-DK_INLINE void dk_sum(const dk_attend *g, const dk_piece *k, const dk_batch *t, float *acc, int64_t stop, const int nv,
-                      const int map, const int dual)
+/* acc[c] += s[term, head of c] * x[u,c] over the batch, in columns from vector v0
+ * of the piece on, nv vectors of them; with `dual` also acc of DK_PANEL vectors
+ * later with t. */
+DK_INLINE void dk_sum(const dk_attend *g, const dk_piece *k, const dk_batch *t, float *acc, int64_t stop,
+                      const int v0, const int nv, const int map, const int dual)
 {
-	const vmask m = v_tail(k->n - (nv - 1) * VEC_W);
-	const int64_t ldx = g->ldx;
-	const float *const x = g->x + k->c0;
+	const vmask m = v_tail(k->n - (v0 + nv - 1) * VEC_W);
+	const int64_t ldx = g->ldx, early = dk_early(k) - v0 * VEC_W;
+	const float *const x = g->x + k->c0 + v0 * VEC_W;
 	const int32_t *const col = g->col;
-	const int slots = map == DK_EACH && nv == VEC_W ? VEC_W : k->slots;
+	const int slots = k->slots;
 	vec a[DK_PANEL], b[DK_PANEL];
 	ivec pick[DK_PANEL];
+	acc += v0 * VEC_W;
 	for (int i = 0; i < nv; i++) {
 		a[i] = v_load(acc + i * VEC_W);
 		if (dual)
 			b[i] = v_load(acc + (DK_PANEL + i) * VEC_W);
 		if (map == DK_MIXED)
-			pick[i] = i_load(k->head + i * VEC_W);
+			pick[i] = i_load(k->head + (v0 + i) * VEC_W);
 	}
 	for (int j = 0; j < t->n; j++) {
 		if (t->e0 + j + DK_AHEAD < stop) {
 			const float *p = x + (int64_t)col[t->e0 + j + DK_AHEAD] * ldx;
-			for (int c = 0; c < nv * VEC_W; c += 16)
+			for (int64_t c = early > 0 ? early : 0; c < nv * VEC_W; c += 16)
 				DK_PREFETCH(p + c);
 		}
 		const float *const xu = x + (int64_t)t->u[j] * ldx;
 		const float *const s = t->s + j * slots, *const r = t->t + j * slots;
 		for (int i = 0; i < nv; i++) {
 			const vec v = i < nv - 1 ? v_load(xu + i * VEC_W) : v_load_mask(xu + i * VEC_W, m);
-			const int h = map == DK_ONE ? 0 : map == DK_EACH ? i : map == DK_RUNS ? k->head[i * VEC_W] : 0;
+			const int h = map == DK_EACH ? v0 + i : map == DK_RUNS ? k->head[(v0 + i) * VEC_W] : 0;
 			a[i] = v_fma(map == DK_MIXED ? v_pick(s, pick[i]) : v_set1(s[h]), v, a[i]);
 			if (dual)
 				b[i] = v_fma(map == DK_MIXED ? v_pick(r, pick[i]) : v_set1(r[h]), v, b[i]);
@@ -262,60 +272,68 @@ DK_INLINE void dk_sum(const dk_attend *g, const dk_piece *k, const dk_batch *t, 
 	}
 }
 
-DK_INLINE void dk_sum_by_map(const dk_attend *g, const dk_piece *k, const dk_batch *t, float *acc, int64_t stop,
-                             const int nv, const int dual)
-{
-	switch (k->map) {
-	case DK_ONE:
-		dk_sum(g, k, t, acc, stop, nv, DK_ONE, dual);
-		break;
-	case DK_EACH:
-		dk_sum(g, k, t, acc, stop, nv, DK_EACH, dual);
-		break;
-	case DK_RUNS:
-		dk_sum(g, k, t, acc, stop, nv, DK_RUNS, dual);
-		break;
-	default:
-		dk_sum(g, k, t, acc, stop, nv, DK_MIXED, dual);
-	}
-}
-
-#define DK_BY_WIDTH(dual)                                              \
-	switch (k->nv) {                                               \
-	case 1:                                                        \
-		dk_sum_by_map(g, k, t, acc, stop, 1, dual);            \
-		break;                                                 \
-	case 2:                                                        \
-		dk_sum_by_map(g, k, t, acc, stop, 2, dual);            \
-		break;                                                 \
-	case 3:                                                        \
-		dk_sum_by_map(g, k, t, acc, stop, 3, dual);            \
-		break;                                                 \
-	case 4:                                                        \
-		dk_sum_by_map(g, k, t, acc, stop, 4, dual);            \
-		break;                                                 \
-	case 5:                                                        \
-		dk_sum_by_map(g, k, t, acc, stop, 5, dual);            \
-		break;                                                 \
-	case 6:                                                        \
-		dk_sum_by_map(g, k, t, acc, stop, 6, dual);            \
-		break;                                                 \
-	case 7:                                                        \
-		dk_sum_by_map(g, k, t, acc, stop, 7, dual);            \
-		break;                                                 \
-	case 8:                                                        \
-		dk_sum_by_map(g, k, t, acc, stop, 8, dual);            \
-		break;                                                 \
-	}
+#define DK_BY_MAP(v0, nv, dual)                                                         \
+	switch (k->map) {                                                               \
+	case DK_ONE:                                                                    \
+		dk_sum(g, k, t, acc, stop, v0, nv, DK_ONE, dual);                       \
+		break;                                                                  \
+	case DK_EACH:                                                                   \
+		dk_sum(g, k, t, acc, stop, v0, nv, DK_EACH, dual);                      \
+		break;                                                                  \
+	case DK_RUNS:                                                                   \
+		dk_sum(g, k, t, acc, stop, v0, nv, DK_RUNS, dual);                      \
+		break;                                                                  \
+	default:                                                                        \
+		dk_sum(g, k, t, acc, stop, v0, nv, DK_MIXED, dual);                     \
+	}                                                                               \
+	break
 
 static DK_FN void dk_sum_one(const dk_attend *g, const dk_piece *k, const dk_batch *t, float *acc, int64_t stop)
 {
-	DK_BY_WIDTH(0)
+	switch (k->nv) {
+	case 1:
+		DK_BY_MAP(0, 1, 0);
+	case 2:
+		DK_BY_MAP(0, 2, 0);
+	case 3:
+		DK_BY_MAP(0, 3, 0);
+	case 4:
+		DK_BY_MAP(0, 4, 0);
+	case 5:
+		DK_BY_MAP(0, 5, 0);
+	case 6:
+		DK_BY_MAP(0, 6, 0);
+	case 7:
+		DK_BY_MAP(0, 7, 0);
+	case 8:
+		DK_BY_MAP(0, 8, 0);
+	}
 }
 
+/* Twice as many sums do not fit the registers at once: they are done in halves of
+ * the piece, which is in the first-level cache the second time. */
 static DK_FN void dk_sum_two(const dk_attend *g, const dk_piece *k, const dk_batch *t, float *acc, int64_t stop)
 {
-	DK_BY_WIDTH(1)
+	switch (k->nv < 4 ? k->nv : 4) {
+	case 1:
+		DK_BY_MAP(0, 1, 1);
+	case 2:
+		DK_BY_MAP(0, 2, 1);
+	case 3:
+		DK_BY_MAP(0, 3, 1);
+	case 4:
+		DK_BY_MAP(0, 4, 1);
+	}
+	switch (k->nv - 4) {
+	case 1:
+		DK_BY_MAP(4, 1, 1);
+	case 2:
+		DK_BY_MAP(4, 2, 1);
+	case 3:
+		DK_BY_MAP(4, 3, 1);
+	case 4:
+		DK_BY_MAP(4, 4, 1);
+	}
 }
 
 /* a[c] *= p[head of c] for a pattern p. */

@@ -1,5 +1,6 @@
 /*
- * c = op(a)·op(b), row-major, without OpenBLAS: for builds that have none.
+ * c = op(a)·op(b), row-major, or c += that with add, without OpenBLAS: for builds
+ * that have none.
  * Simple and short, at about a third of the speed. Each value is one chain of
  * sums over k (several chains, by lanes, where b is transposed), so its bits
  * depend on k alone.
@@ -7,7 +8,7 @@
 #include "lane.h"
 
 /* Rows [0,mr) and columns [0,n), n up to two vectors. */
-DK_INLINE void dk_gemm_tile(const int mr, const int ta, int64_t n, int64_t k, const float *a, int64_t lda,
+DK_INLINE void dk_gemm_tile(const int mr, const int ta, int add, int64_t n, int64_t k, const float *a, int64_t lda,
                             const float *b, int64_t ldb, float *c, int64_t ldc)
 {
 	const vmask m0 = v_tail(n), m1 = v_tail(n - VEC_W);
@@ -24,6 +25,10 @@ DK_INLINE void dk_gemm_tile(const int mr, const int ta, int64_t n, int64_t k, co
 		}
 	}
 	for (int i = 0; i < mr; i++) {
+		if (add) {
+			acc[i][0] = v_add(v_load_mask(c + i * ldc, m0), acc[i][0]);
+			acc[i][1] = n > VEC_W ? v_add(v_load_mask(c + i * ldc + VEC_W, m1), acc[i][1]) : v_zero();
+		}
 		v_store_mask(c + i * ldc, m0, acc[i][0]);
 		if (n > VEC_W)
 			v_store_mask(c + i * ldc + VEC_W, m1, acc[i][1]);
@@ -37,13 +42,15 @@ DK_INLINE float dk_gemm_dot(const float *a, const float *b, int64_t k)
 	return v_hsum(acc);
 }
 
-DK_FN void DK_NAME(dk_gemm)(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
+DK_FN void DK_NAME(dk_gemm)(int ta, int tb, int add, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
                             const float *b, int64_t ldb, float *c, int64_t ldc)
 {
 	if (tb) { /* a is not transposed then */
 		for (int64_t i = 0; i < m; i++)
-			for (int64_t j = 0; j < n; j++)
-				c[i * ldc + j] = dk_gemm_dot(a + i * lda, b + j * ldb, k);
+			for (int64_t j = 0; j < n; j++) {
+				const float s = dk_gemm_dot(a + i * lda, b + j * ldb, k);
+				c[i * ldc + j] = add ? c[i * ldc + j] + s : s;
+			}
 		return;
 	}
 	for (int64_t j = 0; j < n; j += 2 * VEC_W) {
@@ -51,15 +58,15 @@ DK_FN void DK_NAME(dk_gemm)(int ta, int tb, int64_t m, int64_t n, int64_t k, con
 		int64_t i = 0;
 		for (; i + 4 <= m; i += 4) {
 			if (ta)
-				dk_gemm_tile(4, 1, w, k, a + i, lda, b + j, ldb, c + i * ldc + j, ldc);
+				dk_gemm_tile(4, 1, add, w, k, a + i, lda, b + j, ldb, c + i * ldc + j, ldc);
 			else
-				dk_gemm_tile(4, 0, w, k, a + i * lda, lda, b + j, ldb, c + i * ldc + j, ldc);
+				dk_gemm_tile(4, 0, add, w, k, a + i * lda, lda, b + j, ldb, c + i * ldc + j, ldc);
 		}
 		for (; i < m; i++) {
 			if (ta)
-				dk_gemm_tile(1, 1, w, k, a + i, lda, b + j, ldb, c + i * ldc + j, ldc);
+				dk_gemm_tile(1, 1, add, w, k, a + i, lda, b + j, ldb, c + i * ldc + j, ldc);
 			else
-				dk_gemm_tile(1, 0, w, k, a + i * lda, lda, b + j, ldb, c + i * ldc + j, ldc);
+				dk_gemm_tile(1, 0, add, w, k, a + i * lda, lda, b + j, ldb, c + i * ldc + j, ldc);
 		}
 	}
 }

@@ -16,10 +16,12 @@ static inline uint64_t dk_drop_row(uint64_t key, int32_t id)
 	return dk_mix64(key ^ ((uint64_t)(uint32_t)id + 1) * 0x9e3779b97f4a7c15u);
 }
 
-/* Which of the columns col survive; lo and hi are the halves of their rows. */
-DK_INLINE vmask v_drop_keep_rows(ivec lo, ivec hi, ivec col, uint32_t threshold)
+#define DK_HASH_COL 0x9e3779b1u
+
+/* Which values survive: x is column * DK_HASH_COL + the low half of the row, hi the
+ * row's high half. */
+DK_INLINE vmask v_drop_keep_mixed(ivec x, ivec hi, uint32_t threshold)
 {
-	ivec x = i_add(i_mul(col, i_set1(0x9e3779b1u)), lo);
 	x = i_xor(x, i_shr(x, 16));
 	x = i_mul(x, i_set1(0x85ebca6bu));
 	x = i_xor(x, hi);
@@ -32,7 +34,8 @@ DK_INLINE vmask v_drop_keep_rows(ivec lo, ivec hi, ivec col, uint32_t threshold)
 /* Which of the columns col survive in a row. */
 DK_INLINE vmask v_drop_keep(uint64_t row, ivec col, uint32_t threshold)
 {
-	return v_drop_keep_rows(i_set1((uint32_t)row), i_set1((uint32_t)(row >> 32)), col, threshold);
+	ivec x = i_add(i_mul(col, i_set1(DK_HASH_COL)), i_set1((uint32_t)row));
+	return v_drop_keep_mixed(x, i_set1((uint32_t)(row >> 32)), threshold);
 }
 
 #endif

@@ -44,6 +44,15 @@ func raceRows(x []float32, ld, f int, ids []int32, write bool) {
 	}
 }
 
+// raceSome is a write of the rows that ids names; those below 0 name none.
+func raceSome(x []float32, ld, f int, ids []int32) {
+	for _, v := range ids {
+		if v >= 0 {
+			raceRow(x, int(v)*ld, f, true)
+		}
+	}
+}
+
 func raceEdges(w []float32, rowPtr []int64, lo, hi int, write bool) {
 	if first, last := int(rowPtr[lo]), int(rowPtr[hi]); first < last {
 		raceRow(w, first, last-first, write)

@@ -47,6 +47,15 @@ DK_INLINE vec v_exp(vec x)
 	return v_mul(y, v_pow2(i_sub(e.k, h)));
 }
 
+/* e^x for x <= 88.7; 0 where the result is below the normal numbers. */
+DK_INLINE vec v_exp_normal(vec x)
+{
+	vec c = v_max(v_set1(-87.3f), x); /* NaN stays */
+	dk_reduced e = v_exp_reduce(v_min(v_set1(88.7f), c));
+	vec y = v_mul(v_add(e.p, v_set1(1)), v_pow2(e.k));
+	return v_select(v_le(x, v_set1(-87.3f)), v_zero(), y);
+}
+
 /* e^x - 1 for x <= 44, with full relative precision near 0. */
 DK_INLINE vec v_expm1(vec x)
 {

@@ -18,9 +18,6 @@ type stream struct {
 	err    error
 	// scratch holds the packed sources of a tiled gather, kept from op to op.
 	scratch []byte
-
-	plain    kernels.Stream
-	plainDev kernels.Device
 }
 
 var errClosed = errors.New("the stream is closed")

@@ -1,0 +1,5 @@
+//go:build cgo && amd64
+
+#include "vec_avx2.h"
+#include "dk.h"
+#include "maxpool_body.h"
