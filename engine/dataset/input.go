@@ -25,7 +25,8 @@ type input struct {
 	dir  bool
 	opt  Options
 
-	keys map[string]bool // member names of a .npz file, read once by detection
+	keys  map[string]bool // member names of a .npz file, read once by detection
+	files []string        // of the folder, listed once; nil: not yet
 }
 
 // newInput finds src. Its error says whether the path is missing or unreadable.
@@ -99,21 +100,21 @@ func extOf(name string) string {
 
 // list is the names in the source's folder, sorted; nil where it is a file.
 func (in *input) list() []string {
-	if !in.dir {
-		return nil
+	if !in.dir || in.files != nil {
+		return in.files
 	}
 	entries, err := fs.ReadDir(in.fsys, in.path)
 	if err != nil {
 		return nil
 	}
-	var names []string
+	in.files = []string{}
 	for _, e := range entries {
 		if !e.IsDir() {
-			names = append(names, e.Name())
+			in.files = append(in.files, e.Name())
 		}
 	}
-	sort.Strings(names)
-	return names
+	sort.Strings(in.files)
+	return in.files
 }
 
 // blob is an open file with the name that messages use.

@@ -60,7 +60,7 @@ func readPlanetoid(ctx context.Context, in *input) (*Raw, error) {
 	name := names[0]
 	if !in.dir {
 		folder := *in
-		folder.path, folder.dir = path.Dir(in.path), true
+		folder.path, folder.dir, folder.files = path.Dir(in.path), true, nil
 		in = &folder
 	}
 	p := &planetoid{prefix: "ind." + name + "."}

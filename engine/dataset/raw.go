@@ -10,7 +10,7 @@ import "dorylus/kernels"
 // order of the source: the user's own order, in which everything is exported.
 type Raw struct {
 	Name   string // "cora", or the base name of the source
-	Format string // "planetoid", "gnnbench-npz", "edgelist", "matrixmarket", "metis", "synth"
+	Format string // one of Formats(): "planetoid", "edgelist", "pyg", ...
 	Files  []string
 
 	N   int
