@@ -57,13 +57,18 @@ func (n *interner) numberAll(names []string, hashes []uint32, out []int32) {
 		part, hash := names[lo:min(lo+internBatch, len(names))], hashes[lo:]
 		mask := uint32(len(n.table) - 1)
 		for i := range part {
-			entry[i] = n.table[hash[i]&mask]
+			slot := hash[i] & mask
+			e := n.table[slot]
+			for e != 0 && uint32(e>>32) != hash[i] {
+				slot = (slot + 1) & mask
+				e = n.table[slot]
+			}
+			entry[i] = e
 		}
 		for i := range part {
-			if e := entry[i]; e != 0 && uint32(e>>32) == hash[i] {
+			known[i] = ""
+			if e := entry[i]; e != 0 {
 				known[i] = n.names[uint32(e)-1]
-			} else {
-				known[i] = ""
 			}
 		}
 		for i := range part { // fetches the letters, all at once
