@@ -53,7 +53,7 @@ func (a *app) check(ctx context.Context, src string, opt dataset.Options, asJSON
 		findings = st.Meta.Findings
 		sum = checked{Name: st.Meta.Name, Format: "store", Vertices: st.Meta.Vertices, Records: st.Meta.Edges}
 	} else {
-		raw, err := dataset.Open(ctx, src, opt)
+		raw, err := openSource(ctx, src, opt)
 		if err != nil {
 			return stoppedEarly(ctx, err)
 		}

@@ -35,7 +35,7 @@ func (a *app) loadData(ctx context.Context, c *engine.Config, quiet bool) (*stor
 		}
 		return st, nil
 	}
-	raw, err := dataset.Open(ctx, c.Data, dataset.Options{SplitFile: c.SplitFile})
+	raw, err := openSource(ctx, c.Data, dataset.Options{SplitFile: c.SplitFile})
 	if err != nil {
 		return nil, err
 	}

@@ -38,9 +38,13 @@ func (r *readFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&r.opt.Features, "features-file", "", "`FILE` of features beside an edge list (.npy, csv)")
 	fs.StringVar(&r.opt.Labels, "labels-file", "", "`FILE` of labels beside an edge list (.npy, csv)")
 	fs.StringVar(&r.opt.Masks, "masks-file", "", "`FILE` of training, validation and test masks beside an edge list")
+	fs.StringVar(&r.opt.WeightColumn, "weight-column", "", "`COLUMN` of edge weights, by name or number; none: read no weights")
+	fs.StringVar(&r.opt.IDColumn, "id-column", "", "`COLUMN` of the vertex in a file of labels with a header")
+	fs.StringVar(&r.opt.LabelColumn, "label-column", "", "`COLUMN` of the class in a file of labels with a header")
+	fs.BoolVar(&r.opt.Names, "names", false, "an edge list's ids are names even where they look like numbers")
 	fs.IntVar(&r.opt.Vertices, "vertices", 0, "`N` vertices, numbered, in an edge list; 0: those that the files name")
 	fs.IntVar(&r.opt.IDBase, "id-base", 0, "`NUMBER` of the first vertex of an edge list: 0 or 1")
-	for _, name := range []string{"format", "name", "split-file", "edges-file", "features-file", "labels-file", "masks-file", "vertices", "id-base"} {
+	for _, name := range []string{"format", "name", "split-file", "edges-file", "features-file", "labels-file", "masks-file", "weight-column", "id-column", "label-column", "names", "vertices", "id-base"} {
 		inGroup(fs.Lookup(name), groupData)
 	}
 	complete(cmd, "format", dataset.Formats())
@@ -96,7 +100,8 @@ func (a *app) prepare(ctx context.Context, src string, f *prepareFlags) error {
 	if err := opt.Validate(); err != nil {
 		return usage(err)
 	}
-	raw, err := dataset.Open(ctx, src, f.read.opt)
+	f.read.opt.Progress = a.stages(f.json)
+	raw, err := openSource(ctx, src, f.read.opt)
 	if err != nil {
 		return stoppedEarly(ctx, err)
 	}
