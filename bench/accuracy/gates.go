@@ -20,6 +20,12 @@ type gate struct {
 var gates = []gate{
 	{name: "gcn cora", runs: 10, want: 80.5, source: "Kipf and Welling 2017 report 81.5"},
 	{name: "gcn citeseer", data: "planetoid-citeseer", runs: 10, want: 69.8, source: "Kipf and Welling 2017 report 70.3"},
+	{name: "gat cora", flags: []string{"--model=gat"}, runs: 10, want: 81.5, source: "Veličković et al. 2018 report 83.0"},
+	{name: "gat citeseer", data: "planetoid-citeseer", flags: []string{"--model=gat"}, runs: 10, want: 70.0, source: "Veličković et al. 2018 report 72.5"},
+	{name: "sage cora", flags: []string{"--model=sage"}, runs: 10, want: 79.0, source: "77.4 to 79.2 in the literature"},
+	{name: "sage citeseer", data: "planetoid-citeseer", flags: []string{"--model=sage"}, runs: 10, want: 68.0, source: "67.0 to 71.6 in the literature"},
+	{name: "gin cora", flags: []string{"--model=gin"}, runs: 10, want: 76.0, source: "77.6 in the literature"},
+	{name: "gin citeseer", data: "planetoid-citeseer", flags: []string{"--model=gin"}, runs: 10, want: 64.5, source: "66.1 in the literature"},
 	{name: "mlp cora (control)", flags: []string{"--model=mlp"}, runs: 10, want: 65, below: true, source: "a model that gathers nothing"},
 	{
 		name: "gcn cora-ml", data: "ppnp-cora-ml/cora_ml.npz", splits: "ppnp-cora-ml.json",
