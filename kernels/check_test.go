@@ -59,6 +59,20 @@ func TestChecks(t *testing.T) {
 	adam := Adam{Beta1: 0.9, Beta2: 0.999, Step: 1}
 	one := make([]float64, 1)
 	labels := []int32{0, 2, -1, -7}
+	gat := func(change func(*Attention)) func() {
+		return func() {
+			p := Attention{Heads: 2, Slope: 0.2, Self: Self{On: true, Col: []int32{-1, 0, 5, 2}}, Drop: Dropout{P: 0.5}}
+			change(&p)
+			CheckGAT(mat(4, 6), mat(4, p.Heads), g, mat(6, 6), mat(6, p.Heads), mat(4, p.Heads), p, nil, all)
+		}
+	}
+	bce := func(change func(*CSR, []int32)) func() {
+		return func() {
+			c, mask := &CSR{Cols: 3, RowPtr: []int64{0, 1, 3, 3, 4}, Col: []int32{0, 0, 2, 1}}, []int32{0, 1, -1, 9}
+			change(c, mask)
+			CheckSigmoidBCE(mat(4, 3), one, dst, c, mask, mat(1, 3), 1)
+		}
+	}
 	short := &Mat{Rows: 4, Cols: 3, Stride: 5, Host: make([]float32, 17)}
 	short.Host = short.Host[:17]
 	tests := []struct {
@@ -157,6 +171,81 @@ func TestChecks(t *testing.T) {
 		{"GatherRows", "ids[1] is 6, want a row in [0,6)", func() { CheckGatherRows(mat(2, 3), x, []int32{5, 6}) }},
 		{"ScatterRows", "ids[0] is -1", func() { CheckScatterRows(x, mat(2, 3), []int32{-1, 5}) }},
 		{"ScatterRows", "src is 2 x 3, want 1 x 3", func() { CheckScatterRows(x, mat(2, 3), []int32{1}) }},
+		{"AddGEMM", "", func() { CheckAddGEMM(dst, mat(4, 5), mat(5, 3), NN, ep(func(*Epilogue) {})) }},
+		{"AddGEMM", "inner sizes 5 and 6 differ", func() { CheckAddGEMM(dst, mat(4, 5), mat(6, 3), NN, nil) }},
+		{"AddRows", "", func() { CheckAddRows(x, mat(3, 3), []int32{5, -7, 5}) }},
+		{"AddRows", "ids[1] is 6, want a row below 6", func() { CheckAddRows(x, mat(2, 3), []int32{5, 6}) }},
+		{"AddRows", "src is 2 x 3, want 1 x 3", func() { CheckAddRows(x, mat(2, 3), []int32{1}) }},
+		{"AddScaled", "", func() { CheckAddScaled(dst, dst, dst, 1, mat(1, 1)) }},
+		{"AddScaled", "s is 1 x 2, want 1 x 1", func() { CheckAddScaled(dst, dst, dst, 1, mat(1, 2)) }},
+		{"Dot", "", func() { CheckDot(mat(1, 1), x, x) }},
+		{"Dot", "b is 4 x 3, want 6 x 3", func() { CheckDot(mat(1, 1), x, dst) }},
+		{"ColDot", "dst is 1 x 1, want 1 x 3", func() { CheckColDot(mat(1, 1), x, x) }},
+		{"SpMMMax", "", func() { CheckSpMMMax(dst, mat(4, 3), g, x, all) }},
+		{"SpMMMax", "", func() { CheckSpMMMax(dst, nil, g, x, all) }},
+		{"SpMMMax", "arg is 4 x 2, want 4 x 3", func() { CheckSpMMMax(dst, mat(4, 2), g, x, all) }},
+		{"SpMMMax", "is the memory of arg", func() { CheckSpMMMax(dst, dst, g, x, all) }},
+		{"SpMMMaxBack", "", func() { CheckSpMMMaxBack(dst, g, x, mat(6, 3), all) }},
+		{"SpMMMaxBack", "arg is 4 x 3, want 6 x 3", func() { CheckSpMMMaxBack(dst, g, x, mat(4, 3), all) }},
+		{"GAT", "", gat(func(*Attention) {})},
+		{"GAT", "0 heads, want at least 1", gat(func(p *Attention) { p.Heads = 0 })},
+		{"GAT", "x has 6 columns for 4 heads", gat(func(p *Attention) { p.Heads = 4 })},
+		{"GAT", "slope 1.5, want 0 <= slope <= 1", gat(func(p *Attention) { p.Slope = 1.5 })},
+		{"GAT", "slope NaN", gat(func(p *Attention) { p.Slope = float32(math.NaN()) })},
+		{"GAT", "probability 1, want", gat(func(p *Attention) { p.Drop.P = 1 })},
+		{"GAT", "4 SrcIDs, want 6", gat(func(p *Attention) { p.SrcIDs = make([]int32, 4) })},
+		{"GAT", "6 DstIDs, want 4", gat(func(p *Attention) { p.DstIDs = make([]int32, 6) })},
+		{"GAT", "Self.Col[1] is 6", gat(func(p *Attention) { p.Self.Col[1] = 6 })},
+		{"GAT", "self weight is 6 x 1, want 4 x 1", gat(func(p *Attention) { p.Self.W = mat(6, 1) })},
+		{"GAT", "x has 0 columns", func() {
+			CheckGAT(mat(4, 0), mat(4, 2), g, mat(6, 0), mat(6, 2), mat(4, 2), Attention{Heads: 2}, nil, all)
+		}},
+		{"GAT", "lse is 4 x 3, want 4 x 2", func() {
+			CheckGAT(mat(4, 6), mat(4, 3), g, mat(6, 6), mat(6, 2), mat(4, 2), Attention{Heads: 2}, nil, all)
+		}},
+		{"GAT", "is the memory of ad", func() {
+			m := mat(4, 2)
+			CheckGAT(mat(4, 6), m, g, mat(6, 6), mat(6, 2), m, Attention{Heads: 2}, nil, all)
+		}},
+		{"GATBackDst", "", func() {
+			CheckGATBackDst(mat(4, 2), mat(4, 2), g, mat(6, 6), mat(6, 2), mat(4, 2), mat(4, 2), mat(4, 6), Attention{Heads: 2}, all)
+		}},
+		{"GATBackDst", "dy is 6 x 6, want 4 x 6", func() {
+			CheckGATBackDst(mat(4, 2), mat(4, 2), g, mat(6, 6), mat(6, 2), mat(4, 2), mat(4, 2), mat(6, 6), Attention{Heads: 2}, all)
+		}},
+		{"GATBackSrc", "", func() {
+			CheckGATBackSrc(mat(4, 6), mat(4, 2), g, mat(4, 6), mat(4, 2), mat(6, 2), mat(6, 2), mat(6, 2), mat(6, 6), Attention{Heads: 2, SrcIDs: make([]int32, 4), DstIDs: make([]int32, 6)}, all)
+		}},
+		{"GATBackSrc", "dot is 4 x 2, want 6 x 2", func() {
+			CheckGATBackSrc(mat(4, 6), mat(4, 2), g, mat(4, 6), mat(4, 2), mat(6, 2), mat(6, 2), mat(4, 2), mat(6, 6), Attention{Heads: 2}, all)
+		}},
+		{"HeadDot", "", func() { CheckHeadDot(mat(5, 2), mat(5, 6), mat(2, 3)) }},
+		{"HeadDot", "x is 5 x 7, want 5 x 6", func() { CheckHeadDot(mat(5, 2), mat(5, 7), mat(2, 3)) }},
+		{"HeadOuterAdd", "d is 5 x 3, want 5 x 2", func() { CheckHeadOuterAdd(mat(5, 6), mat(5, 3), mat(2, 3)) }},
+		{"HeadDotGrad", "", func() { CheckHeadDotGrad(mat(2, 3), mat(5, 2), mat(5, 6)) }},
+		{"HeadMean", "", func() { CheckHeadMean(mat(5, 3), mat(5, 6), 2, nil) }},
+		{"HeadMean", "0 heads", func() { CheckHeadMean(mat(5, 3), mat(5, 6), 0, nil) }},
+		{"HeadSpread", "dx is 5 x 6, want 5 x 9", func() { CheckHeadSpread(mat(5, 6), mat(5, 3), 3) }},
+		{"LayerNorm", "", func() { CheckLayerNorm(dst, mat(4, 2), mat(4, 3), mat(1, 3), mat(1, 3), 0) }},
+		{"LayerNorm", "eps -1", func() { CheckLayerNorm(dst, mat(4, 2), mat(4, 3), mat(1, 3), mat(1, 3), -1) }},
+		{"LayerNorm", "stat is 4 x 3, want 4 x 2", func() { CheckLayerNorm(dst, mat(4, 3), mat(4, 3), mat(1, 3), mat(1, 3), 0) }},
+		{"LayerNormBack", "", func() {
+			CheckLayerNormBack(dst, mat(1, 3), mat(1, 3), dst, mat(4, 3), mat(4, 2), mat(1, 3))
+		}},
+		{"LayerNormBack", "is the memory of x", func() {
+			CheckLayerNormBack(dst, mat(1, 3), mat(1, 3), mat(4, 3), dst, mat(4, 2), mat(1, 3))
+		}},
+		{"ColMoments", "dst is 1 x 3, want 2 x 3", func() { CheckColMoments(mat(1, 3), x) }},
+		{"ColAffine", "", func() { CheckColAffine(dst, dst, dst, mat(1, 3), mat(1, 3), mat(1, 3)) }},
+		{"ColAffine", "y and b go together", func() { CheckColAffine(dst, dst, nil, mat(1, 3), mat(1, 3), mat(1, 3)) }},
+		{"SigmoidBCE", "", bce(func(*CSR, []int32) {})},
+		{"SigmoidBCE", "row 1 lists class 3 after 0", bce(func(c *CSR, _ []int32) { c.Col[1] = 3 })},
+		{"SigmoidBCE", "row 1 lists class 0 after 1", bce(func(c *CSR, _ []int32) { c.Col[1], c.Col[2] = 1, 0 })},
+		{"SigmoidBCE", "", bce(func(c *CSR, mask []int32) { c.Col[1], mask[1] = 3, -1 })},
+		{"SigmoidBCE", "the targets of row 3 are entries 3 to 9 of 4", bce(func(c *CSR, _ []int32) { c.RowPtr[4] = 9 })},
+		{"SigmoidBCE", "4 row offsets and 3 columns, want 5 and 3", bce(func(c *CSR, _ []int32) { c.RowPtr = c.RowPtr[:4] })},
+		{"SigmoidBCE", "targets is nil", func() { CheckSigmoidBCE(nil, one, dst, nil, make([]int32, 4), nil, 1) }},
+		{"SigmoidBCE", "3 mask values, want 4", func() { CheckSigmoidBCE(nil, one, dst, &CSR{}, make([]int32, 3), nil, 1) }},
 		{"ToBF16", "dst holds 11 values, want 12", func() { CheckToBF16(make([]uint16, 11), dst) }},
 		{"FromBF16", "src holds 13 values, want 12", func() { CheckFromBF16(dst, make([]uint16, 13)) }},
 		{"Op", "memory of another device", func() { CheckHost("Op", nil, dst, &Mat{Rows: 1, Cols: 1, Stride: 1, Addr: 64}) }},

@@ -211,4 +211,3 @@ func scattered(rng *rand.Rand, rows, edges int) (g, back *kernels.CSR) {
 	}
 	return g, back
 }
-

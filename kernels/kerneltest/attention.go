@@ -573,6 +573,7 @@ func gatColumns(l *lab) {
 	t.sameArrays(y, y2)
 	t.sameArrays(dx, dx2)
 	for i := range 4 {
+		t.untouched(apart[i], func(int, int) bool { return true })
 		for r := range n {
 			for h := range heads {
 				a, b := apart[i].got[apart[i].at(r, h)], one.got[one.at(r, i*heads+h)]

@@ -3,6 +3,7 @@ package kerneltest
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -35,6 +36,12 @@ type faulty struct {
 	xent     func(s kernels.Stream, grad *kernels.Mat, loss []float64, z *kernels.Mat, labels []int32, w *kernels.Mat, scale float32, rows kernels.Span)
 	adam     func(s kernels.Stream, p, g, m, v *kernels.Mat, h kernels.Adam)
 	toBF16   func(s kernels.Stream, dst []uint16, src *kernels.Mat)
+	// op and nth name an output whose last value is off.
+	op      string
+	nth     int
+	gat     func(s kernels.Stream, dst, lse *kernels.Mat, g kernels.Graph, x, as, ad *kernels.Mat, p kernels.Attention, ep *kernels.Epilogue, rows kernels.Span)
+	backDst func(s kernels.Stream, dad, dot *kernels.Mat, g kernels.Graph, x, as, ad, lse, dy *kernels.Mat, p kernels.Attention, rows kernels.Span)
+	backSrc func(s kernels.Stream, dx, das *kernels.Mat, g kernels.Graph, x, as, ad, lse, dot, dy *kernels.Mat, p kernels.Attention, rows kernels.Span)
 }
 
 func (f *faulty) SpMM(dst *kernels.Mat, g kernels.Graph, x *kernels.Mat, ga kernels.Gather, rows kernels.Span) {
@@ -130,13 +137,15 @@ type (
 	span  = kernels.Span
 )
 
-// faults are one-line bugs of the kinds that kernels have had, each with a case
-// that must notice.
-var faults = []struct {
+// A fault is a bug with the case that must notice it.
+type fault struct {
 	name, finds string
 	device      func(kernels.Device) kernels.Device
 	stream      faulty
-}{
+}
+
+// faults are one-line bugs of the kinds that kernels have had.
+var faults = []fault{
 	{name: "drops the last column", finds: "SpMM/width=9", stream: faulty{spmm: func(s kernels.Stream, dst *mat, g graph, x *mat, ga kernels.Gather, rows span) {
 		last := save(dst, dst.Cols-1)
 		s.SpMM(dst, g, x, ga, rows)
@@ -307,7 +316,7 @@ func TestFaultsAreFound(t *testing.T) {
 	for _, c := range Cases() {
 		byName[c.Name] = c
 	}
-	for _, f := range faults {
+	for _, f := range slices.Concat(faults, opFaults) {
 		t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
 			c, ok := byName[f.finds]
 			if !ok {
