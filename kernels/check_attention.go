@@ -124,7 +124,7 @@ func (op check) heads(wideName string, wide *Mat, name string, perHead, a *Mat) 
 	op.mat("a", a)
 	op.mat(wideName, wide)
 	op.shape(wideName, wide, wide.Rows, a.Rows*a.Cols, "one column per value of a")
-	op.shape(name, perHead, wide.Rows, a.Rows, "as "+wideName+" x rows of a")
+	op.shape(name, perHead, wide.Rows, a.Rows, "one per row and row of a")
 }
 
 // CheckHeadMean panics with a *ShapeError unless HeadMean can run.

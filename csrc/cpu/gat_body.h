@@ -23,13 +23,14 @@
  *
  * When a batch raises the maximum, what was summed before is scaled down.
  */
-static DK_FN void dk_gat_piece(const dk_attend *g, const dk_piece *k, int64_t lo, int64_t hi)
+DK_INLINE void dk_gat_rows(const dk_attend *g, const dk_piece *k, int64_t lo, int64_t hi, const int heads,
+                           const int slots)
 {
 	const int64_t *const row_ptr = g->row_ptr;
 	const int64_t stop = row_ptr[g->hi];
 	const int weighted = dk_weighted(g);
 	const vec slope = v_set1(g->slope);
-	const int lanes = dk_period(k);
+	const int lanes = dk_period(slots);
 	float near[DK_SLOTS], top[DK_SLOTS], max[DK_SLOTS], sum[DK_SLOTS], acc[DK_PANEL * VEC_W];
 	dk_batch b;
 
@@ -37,19 +38,19 @@ static DK_FN void dk_gat_piece(const dk_attend *g, const dk_piece *k, int64_t lo
 		int64_t self = dk_self(g, v), e = row_ptr[v];
 		const int64_t end = row_ptr[v + 1];
 		int terms = 0;
-		dk_pattern(near, g->near + v * g->ld_near + k->h0, k);
+		dk_pattern(near, g->near + v * g->ld_near + k->h0, heads, slots);
 		for (int i = 0; i < lanes; i += VEC_W) {
 			v_store(top + i, v_set1(-3.40282347e38f)); /* a score of -Inf is a term of 0 */
 			v_store(sum + i, v_zero());
 		}
 		dk_clear(acc, k->nv * VEC_W);
 		while (self >= 0 || e < end) {
-			dk_take(g, k, &b, v, &self, &e, end);
+			dk_take(g, slots, &b, v, &self, &e, end);
 			if (b.n == 0)
 				continue;
-			dk_copy(b.s, g, g->far, g->ld_far, k, &b, stop);
-			dk_close(b.s, k, &b);
-			const int all = dk_lanes(&b, k), used = b.n * k->slots;
+			dk_copy(b.s, g, g->far + k->h0, g->ld_far, heads, slots, &b, stop);
+			dk_close(b.s, slots, &b);
+			const int all = dk_lanes(&b, slots), used = b.n * slots;
 			for (int at = 0; at < lanes; at += VEC_W) {
 				const vec own = v_load(near + at);
 				vec m = v_load(top + at);
@@ -60,7 +61,7 @@ static DK_FN void dk_gat_piece(const dk_attend *g, const dk_piece *k, int64_t lo
 				}
 				v_store(max + at, m);
 			}
-			dk_fold(max, k, 1);
+			dk_fold(max, slots, 1);
 			if (terms > 0) {
 				float scale[DK_SLOTS];
 				for (int i = 0; i < lanes; i += VEC_W) {
@@ -71,15 +72,15 @@ static DK_FN void dk_gat_piece(const dk_attend *g, const dk_piece *k, int64_t lo
 				dk_scale(acc, scale, k);
 			}
 			if (weighted)
-				dk_spread(b.t, b.w, k, &b);
+				dk_spread(b.t, b.w, slots, &b);
 			if (g->drop)
-				dk_hash(g, k, &b, v, 0);
+				dk_hash(g, k->h0, slots, &b, v, 0);
 			for (int at = 0; at < lanes; at += VEC_W) {
 				const vec m = v_load(max + at);
 				vec total = v_load(sum + at);
 				for (int i = at; i < all; i += lanes) {
 					if (at == 0)
-						dk_fetch(g, g->x + k->c0, g->ldx, dk_early(k), &b, i / k->slots, (i + lanes) / k->slots, stop);
+						dk_fetch(g, g->x + k->c0, g->ldx, dk_early(k), &b, i / slots, (i + lanes) / slots, stop);
 					vec p = v_exp_normal(v_sub(v_load(b.s + i), m));
 					if (weighted)
 						p = v_mul(p, v_load(b.t + i));
@@ -97,7 +98,7 @@ static DK_FN void dk_gat_piece(const dk_attend *g, const dk_piece *k, int64_t lo
 			terms += b.n;
 		}
 
-		dk_fold(sum, k, 0);
+		dk_fold(sum, slots, 0);
 		float *const y = g->y + v * g->ldy + k->c0;
 		if (terms > 0) {
 			for (int i = 0; i < lanes; i += VEC_W) {
@@ -112,8 +113,13 @@ static DK_FN void dk_gat_piece(const dk_attend *g, const dk_piece *k, int64_t lo
 		}
 		DK_COLUMNS(c, n, 0, k->n, { v_store_n(y + c, v_load(acc + c), n); });
 		if (k->first)
-			memcpy(g->out + v * g->ld_out + k->h0, top, (size_t)k->heads * sizeof *top);
+			memcpy(g->out + v * g->ld_out + k->h0, top, (size_t)heads * sizeof *top);
 	}
+}
+
+static DK_FN void dk_gat_piece(const dk_attend *g, const dk_piece *k, int64_t lo, int64_t hi)
+{
+	DK_BY_HEADS(dk_gat_rows, g, k, lo, hi);
 }
 
 DK_FN void DK_NAME(dk_gat)(const dk_attend *g)
@@ -135,27 +141,28 @@ DK_FN void DK_NAME(dk_gat)(const dk_attend *g)
  * pattern of the row's own, and dot is 1.
  */
 DK_INLINE void dk_factors(const dk_attend *g, const dk_piece *k, dk_batch *b, int64_t v, const float *near,
-                          const float *lse, float *sum, int64_t stop, const int turned)
+                          const float *lse, float *sum, int64_t stop, const int turned, const int heads,
+                          const int slots)
 {
 	const vec slope = v_set1(g->slope);
 	const int weighted = dk_weighted(g);
-	dk_copy(b->s, g, g->far, g->ld_far, k, b, stop);
-	dk_close(b->s, k, b);
+	dk_copy(b->s, g, g->far + k->h0, g->ld_far, heads, slots, b, stop);
+	dk_close(b->s, slots, b);
 	if (turned) {
-		dk_copy(b->shift, g, g->lse, g->ld_lse, k, b, stop);
-		dk_copy(b->dot, g, g->dot, g->ld_dot, k, b, stop);
+		dk_copy(b->shift, g, g->lse + k->h0, g->ld_lse, heads, slots, b, stop);
+		dk_copy(b->dot, g, g->dot + k->h0, g->ld_dot, heads, slots, b, stop);
 	}
 	if (weighted)
-		dk_spread(b->t, b->w, k, b);
+		dk_spread(b->t, b->w, slots, b);
 	if (g->drop)
-		dk_hash(g, k, b, v, turned);
-	const int lanes = dk_period(k), all = dk_lanes(b, k), used = b->n * k->slots;
+		dk_hash(g, k->h0, slots, b, v, turned);
+	const int lanes = dk_period(slots), all = dk_lanes(b, slots), used = b->n * slots;
 	for (int at = 0; at < lanes; at += VEC_W) {
 		const vec own = v_load(near + at), shift = turned ? v_zero() : v_load(lse + at);
 		vec total = v_load(sum + at);
 		for (int i = at; i < all; i += lanes) {
 			if (at == 0)
-				dk_fetch(g, g->x + k->c0, g->ldx, dk_early(k), b, i / k->slots, (i + lanes) / k->slots, stop);
+				dk_fetch(g, g->x + k->c0, g->ldx, dk_early(k), b, i / slots, (i + lanes) / slots, stop);
 			const vec z = v_add(v_load(b->s + i), own);
 			const vmask below = v_le(z, v_zero());
 			vec a = v_exp_normal(v_sub(dk_leaky(z, slope), turned ? v_load(b->shift + i) : shift));
@@ -186,11 +193,12 @@ DK_INLINE void dk_factors(const dk_attend *g, const dk_piece *k, dk_batch *b, in
  *
  * Over the pieces of a wide head, out gathers <own,B> until the last.
  */
-static DK_FN void dk_back_dst_piece(const dk_attend *g, const dk_piece *k, int64_t lo, int64_t hi)
+DK_INLINE void dk_back_dst_rows(const dk_attend *g, const dk_piece *k, int64_t lo, int64_t hi, const int heads,
+                                const int slots)
 {
 	const int64_t *const row_ptr = g->row_ptr;
 	const int64_t stop = row_ptr[g->hi];
-	const int lanes = dk_period(k);
+	const int lanes = dk_period(slots);
 	const float keep = g->drop ? g->keep_scale : 1;
 	float near[DK_SLOTS], lse[DK_SLOTS], sum[DK_SLOTS], acc[2 * DK_PANEL * VEC_W];
 	dk_batch b;
@@ -198,21 +206,21 @@ static DK_FN void dk_back_dst_piece(const dk_attend *g, const dk_piece *k, int64
 	for (int64_t v = lo; v < hi; v++) {
 		int64_t self = dk_self(g, v), e = row_ptr[v];
 		const int64_t end = row_ptr[v + 1];
-		dk_pattern(near, g->near + v * g->ld_near + k->h0, k);
-		dk_pattern(lse, g->lse + v * g->ld_lse + k->h0, k);
+		dk_pattern(near, g->near + v * g->ld_near + k->h0, heads, slots);
+		dk_pattern(lse, g->lse + v * g->ld_lse + k->h0, heads, slots);
 		dk_clear(sum, lanes);
 		dk_clear(acc, 2 * DK_PANEL * VEC_W);
 		while (self >= 0 || e < end) {
-			dk_take(g, k, &b, v, &self, &e, end);
+			dk_take(g, slots, &b, v, &self, &e, end);
 			if (b.n == 0)
 				continue;
-			dk_factors(g, k, &b, v, near, lse, sum, stop, 0);
+			dk_factors(g, k, &b, v, near, lse, sum, stop, 0, heads, slots);
 			dk_sum_two(g, k, &b, acc, stop);
 		}
-		dk_fold(sum, k, 0);
+		dk_fold(sum, slots, 0);
 		const float *const own = g->own + v * g->ld_own + k->c0;
-		const int64_t d = k->n / k->heads;
-		for (int h = 0; h < k->heads; h++) {
+		const int64_t d = k->n / heads;
+		for (int h = 0; h < heads; h++) {
 			float *const dad = g->out + v * g->ld_out + k->h0 + h;
 			float *const dot = g->out2 + v * g->ld_out2 + k->h0 + h;
 			const float a = keep * dk_inner(acc + h * d, own + h * d, d);
@@ -223,6 +231,11 @@ static DK_FN void dk_back_dst_piece(const dk_attend *g, const dk_piece *k, int64
 				*dad = g->slope * *dot + (1 - g->slope) * *dad - *dot * sum[h];
 		}
 	}
+}
+
+static DK_FN void dk_back_dst_piece(const dk_attend *g, const dk_piece *k, int64_t lo, int64_t hi)
+{
+	DK_BY_HEADS(dk_back_dst_rows, g, k, lo, hi);
 }
 
 DK_FN void DK_NAME(dk_gat_back_dst)(const dk_attend *g)
@@ -238,11 +251,12 @@ DK_FN void DK_NAME(dk_gat_back_dst)(const dk_attend *g)
  *   y[v,c]   = A[c]
  *   out[v,h] = <own[v,h], slope * A + (1-slope) * B> - sum of alpha * s' * dot[u,h]
  */
-static DK_FN void dk_back_src_piece(const dk_attend *g, const dk_piece *k, int64_t lo, int64_t hi)
+DK_INLINE void dk_back_src_rows(const dk_attend *g, const dk_piece *k, int64_t lo, int64_t hi, const int heads,
+                                const int slots)
 {
 	const int64_t *const row_ptr = g->row_ptr;
 	const int64_t stop = row_ptr[g->hi];
-	const int lanes = dk_period(k);
+	const int lanes = dk_period(slots);
 	const vec keep = v_set1(g->drop ? g->keep_scale : 1);
 	const vec slope = v_set1(g->slope), rest = v_set1(1 - g->slope);
 	float near[DK_SLOTS], sum[DK_SLOTS], acc[2 * DK_PANEL * VEC_W];
@@ -251,17 +265,17 @@ static DK_FN void dk_back_src_piece(const dk_attend *g, const dk_piece *k, int64
 	for (int64_t v = lo; v < hi; v++) {
 		int64_t self = dk_self(g, v), e = row_ptr[v];
 		const int64_t end = row_ptr[v + 1];
-		dk_pattern(near, g->near + v * g->ld_near + k->h0, k);
+		dk_pattern(near, g->near + v * g->ld_near + k->h0, heads, slots);
 		dk_clear(sum, lanes);
 		dk_clear(acc, 2 * DK_PANEL * VEC_W);
 		while (self >= 0 || e < end) {
-			dk_take(g, k, &b, v, &self, &e, end);
+			dk_take(g, slots, &b, v, &self, &e, end);
 			if (b.n == 0)
 				continue;
-			dk_factors(g, k, &b, v, near, 0, sum, stop, 1);
+			dk_factors(g, k, &b, v, near, 0, sum, stop, 1, heads, slots);
 			dk_sum_two(g, k, &b, acc, stop);
 		}
-		dk_fold(sum, k, 0);
+		dk_fold(sum, slots, 0);
 		float *const y = g->y + v * g->ldy + k->c0;
 		float *const mix = acc + DK_PANEL * VEC_W;
 		DK_COLUMNS(c, n, 0, k->n, {
@@ -270,13 +284,18 @@ static DK_FN void dk_back_src_piece(const dk_attend *g, const dk_piece *k, int64
 			v_store(mix + c, v_fma(slope, a, v_mul(rest, v_mul(keep, v_load(mix + c)))));
 		});
 		const float *const own = g->own + v * g->ld_own + k->c0;
-		const int64_t d = k->n / k->heads;
-		for (int h = 0; h < k->heads; h++) {
+		const int64_t d = k->n / heads;
+		for (int h = 0; h < heads; h++) {
 			float *const das = g->out + v * g->ld_out + k->h0 + h;
 			const float a = dk_inner(mix + h * d, own + h * d, d);
 			*das = k->first ? a - sum[h] : *das + a;
 		}
 	}
+}
+
+static DK_FN void dk_back_src_piece(const dk_attend *g, const dk_piece *k, int64_t lo, int64_t hi)
+{
+	DK_BY_HEADS(dk_back_src_rows, g, k, lo, hi);
 }
 
 DK_FN void DK_NAME(dk_gat_back_src)(const dk_attend *g)

@@ -48,7 +48,7 @@ typedef struct dk_batch {
 	int32_t lo[DK_LANES + DK_SLOTS], hi[DK_LANES + DK_SLOTS]; /* for the hash of dropout */
 } dk_batch;
 
-/* Calls f(g, piece, lo, hi) for all pieces of chunks of rows. */
+/* Calls f(g, piece, lo, hi) for all pieces. */
 typedef void dk_piece_fn(const dk_attend *g, const dk_piece *p, int64_t lo, int64_t hi);
 
 static DK_FN void dk_pieces(const dk_attend *g, dk_piece_fn *f, int64_t lo, int64_t hi)
@@ -77,37 +77,47 @@ static DK_FN void dk_pieces(const dk_attend *g, dk_piece_fn *f, int64_t lo, int6
 	}
 }
 
+/* Runs rows(...) with the heads and slots of a piece, as constants where that pays:
+ * one head, and as many as a vector has lanes. */
+#define DK_BY_HEADS(rows, ...)                                 \
+	if (k->heads == 1)                                     \
+		rows(__VA_ARGS__, 1, 1);                       \
+	else if (k->heads == VEC_W)                            \
+		rows(__VA_ARGS__, VEC_W, VEC_W);               \
+	else                                                   \
+		rows(__VA_ARGS__, k->heads, k->slots)
+
 /* The lanes of a pattern. Lane i of a batch belongs to lane i mod this. */
-DK_INLINE int dk_period(const dk_piece *k) { return VEC_W > 1 ? VEC_W : k->slots; }
+DK_INLINE int dk_period(int slots) { return VEC_W > 1 ? VEC_W : slots; }
 
 /* The pattern of values p[0..heads-1]; 0 in slots without a head. */
-DK_INLINE void dk_pattern(float *to, const float *p, const dk_piece *k)
+DK_INLINE void dk_pattern(float *to, const float *p, int heads, int slots)
 {
-	if (k->heads == VEC_W) {
+	if (heads == VEC_W) {
 		v_store(to, v_load(p));
 		return;
 	}
-	for (int i = 0; i < dk_period(k); i++) {
-		const int h = i & (k->slots - 1);
-		to[i] = h < k->heads ? p[h] : 0;
+	for (int i = 0; i < dk_period(slots); i++) {
+		const int h = i & (slots - 1);
+		to[i] = h < heads ? p[h] : 0;
 	}
 }
 
 /* Folds the lanes of a pattern that belong to the same head, in a fixed order, and
  * spreads the result to all of them. */
-DK_INLINE void dk_fold(float *a, const dk_piece *k, const int max)
+DK_INLINE void dk_fold(float *a, int slots, const int max)
 {
-	for (int step = VEC_W / 2; step >= k->slots; step /= 2)
+	for (int step = VEC_W / 2; step >= slots; step /= 2)
 		for (int i = 0; i < step; i++)
 			a[i] = !max ? a[i] + a[i + step] : a[i] > a[i + step] ? a[i] : a[i + step];
-	for (int i = k->slots; i < VEC_W; i++)
-		a[i] = a[i & (k->slots - 1)];
+	for (int i = slots; i < VEC_W; i++)
+		a[i] = a[i & (slots - 1)];
 }
 
 /* How many numbers the batch has, in whole vectors. */
-DK_INLINE int dk_lanes(const dk_batch *b, const dk_piece *k)
+DK_INLINE int dk_lanes(const dk_batch *b, int slots)
 {
-	return (b->n * k->slots + VEC_W - 1) / VEC_W * VEC_W;
+	return (b->n * slots + VEC_W - 1) / VEC_W * VEC_W;
 }
 
 /* The row that v gathers as its own, or -1. */
@@ -122,11 +132,9 @@ DK_INLINE int64_t dk_self(const dk_attend *g, int64_t v)
 DK_INLINE int dk_weighted(const dk_attend *g) { return g->w || (g->self_on && g->self_w); }
 
 /* Takes terms of row v from edge *e on into b; *self, if not below 0, comes first. */
-DK_INLINE void dk_take(const dk_attend *g, const dk_piece *k, dk_batch *b, int64_t v, int64_t *self, int64_t *e,
-                       int64_t end)
+DK_INLINE void dk_take(const dk_attend *g, int slots, dk_batch *b, int64_t v, int64_t *self, int64_t *e, int64_t end)
 {
-	int most = DK_LANES / k->slots;
-	most = most < DK_TERMS ? most : DK_TERMS;
+	const int most = DK_LANES / slots < DK_TERMS ? DK_LANES / slots : DK_TERMS;
 	int n = 0;
 	b->e0 = *e;
 	if (*self < 0 && !dk_weighted(g)) {
@@ -167,48 +175,47 @@ DK_INLINE void dk_fetch(const dk_attend *g, const float *p, int64_t ld, int64_t 
 DK_INLINE int64_t dk_early(const dk_piece *k) { return (k->n / 2 + 15) / 16 * 16; }
 
 /* Copies the narrow rows p[u,:] of a batch. */
-DK_INLINE void dk_copy(float *to, const dk_attend *g, const float *p, int64_t ld, const dk_piece *k,
+DK_INLINE void dk_copy(float *to, const dk_attend *g, const float *p, int64_t ld, int heads, int slots,
                        const dk_batch *b, int64_t stop)
 {
-	p += k->h0;
 	for (int i = 0; i < b->n; i++) {
 		const float *const from = p + b->u[i] * ld;
 		dk_fetch(g, p, ld, 1, b, i, i + 1, stop);
-		if (k->slots == 1)
+		if (slots == 1)
 			to[i] = *from;
-		else if (k->heads == VEC_W)
+		else if (heads == VEC_W)
 			v_store(to + i * VEC_W, v_load(from));
 		else if (VEC_W > 1)
-			v_store(to + i * k->slots, v_load_n(from, k->heads));
+			v_store(to + i * slots, v_load_n(from, heads));
 		else
-			for (int h = 0; h < k->slots; h++)
-				to[i * k->slots + h] = h < k->heads ? from[h] : 0;
+			for (int h = 0; h < slots; h++)
+				to[i * slots + h] = h < heads ? from[h] : 0;
 	}
 }
 
 /* Numbers per term, in the slots of its heads. */
-DK_INLINE void dk_spread(float *to, const float *w, const dk_piece *k, const dk_batch *b)
+DK_INLINE void dk_spread(float *to, const float *w, int slots, const dk_batch *b)
 {
 	for (int i = 0; i < b->n; i++)
-		for (int h = 0; h < k->slots; h += VEC_W < k->slots ? VEC_W : k->slots)
-			v_store(to + i * k->slots + h, v_set1(w[i]));
+		for (int h = 0; h < slots; h += VEC_W < slots ? VEC_W : slots)
+			v_store(to + i * slots + h, v_set1(w[i]));
 }
 
 /* What the hash of each term and head wants. turned: rows are sources. */
-DK_INLINE void dk_hash(const dk_attend *g, const dk_piece *k, dk_batch *b, int64_t v, const int turned)
+DK_INLINE void dk_hash(const dk_attend *g, int64_t h0, int slots, dk_batch *b, int64_t v, const int turned)
 {
 	const ivec heads = i_mul(i_iota(), i_set1(DK_HASH_COL));
 	const uint32_t near = (uint32_t)(g->near_ids ? g->near_ids[v] : (int32_t)v);
 	const uint64_t own = turned ? 0 : dk_drop_row(g->key, (int32_t)near);
-	const int step = VEC_W < k->slots ? VEC_W : k->slots;
+	const int step = VEC_W < slots ? VEC_W : slots;
 	for (int i = 0; i < b->n; i++) {
 		const uint32_t far = (uint32_t)(g->far_ids ? g->far_ids[b->u[i]] : b->u[i]);
 		const uint64_t row = turned ? dk_drop_row(g->key, (int32_t)far) : own;
-		const uint32_t col = (turned ? near : far) * (uint32_t)g->heads + (uint32_t)k->h0;
-		for (int h = 0; h < k->slots; h += step) {
+		const uint32_t col = (turned ? near : far) * (uint32_t)g->heads + (uint32_t)h0;
+		for (int h = 0; h < slots; h += step) {
 			const uint32_t first = (col + (uint32_t)h) * DK_HASH_COL + (uint32_t)row;
-			i_store(b->lo + i * k->slots + h, i_add(i_set1(first), heads));
-			i_store(b->hi + i * k->slots + h, i_set1((uint32_t)(row >> 32)));
+			i_store(b->lo + i * slots + h, i_add(i_set1(first), heads));
+			i_store(b->hi + i * slots + h, i_set1((uint32_t)(row >> 32)));
 		}
 	}
 }
@@ -222,9 +229,9 @@ DK_INLINE vmask dk_keep(const dk_attend *g, const dk_batch *b, int i)
 DK_INLINE vec dk_leaky(vec z, vec slope) { return v_max(v_mul(slope, z), z); }
 
 /* Sets what follows the batch's scores to terms of nothing. */
-DK_INLINE void dk_close(float *s, const dk_piece *k, const dk_batch *b)
+DK_INLINE void dk_close(float *s, int slots, const dk_batch *b)
 {
-	for (int i = b->n * k->slots; i < dk_lanes(b, k); i++)
+	for (int i = b->n * slots; i < dk_lanes(b, slots); i++)
 		s[i] = -INFINITY;
 }
 

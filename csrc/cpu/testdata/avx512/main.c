@@ -175,13 +175,152 @@ static void dense(const dk_table *a, const dk_table *b, int64_t f)
 	for (int k = 0; k < 3; k++) { /* ROWS x f by f x f; times transposed; f x ROWS by ROWS x f */
 		const int64_t m = k == 2 ? f : ROWS, inner = k == 2 ? ROWS : f;
 		float *o1 = values(m * ld), *o2 = copy(o1, m * ld);
-		a->gemm(k == 2, k == 1, m, f, inner, y, ld, k == 2 ? m1 : d, ld, o1, ld);
-		b->gemm(k == 2, k == 1, m, f, inner, y, ld, k == 2 ? m1 : d, ld, o2, ld);
+		a->gemm(k == 2, k == 1, 0, m, f, inner, y, ld, k == 2 ? m1 : d, ld, o1, ld);
+		b->gemm(k == 2, k == 1, 0, m, f, inner, y, ld, k == 2 ? m1 : d, ld, o2, ld);
 		same("gemm", f, k, o1, o2, m * ld, 1e-4);
+		a->gemm(k == 2, k == 1, 1, m, f, inner, y, ld, k == 2 ? m1 : d, ld, o1, ld);
+		b->gemm(k == 2, k == 1, 1, m, f, inner, y, ld, k == 2 ? m1 : d, ld, o2, ld);
+		same("gemm added", f, k, o1, o2, m * ld, 2e-4);
 		free(o1), free(o2);
 	}
 	free(x), free(y), free(bias), free(cw), free(p), free(q), free(m1), free(m2), free(v1), free(v2);
 	free(ha), free(hb), free(c), free(d);
+}
+
+/* A graph of ROWS rows and as many sources, some rows empty, one long. */
+static int32_t *graph(int64_t *row_ptr)
+{
+	int32_t *col = malloc(ROWS * 6 * ROWS * sizeof *col);
+	for (int v = 0; v < ROWS; v++) {
+		int64_t e = row_ptr[v];
+		for (int u = 0; u < ROWS; u++)
+			for (int k = 0; v % 7 != 2 && k < (v == 20 ? 6 : 2); k++)
+				if (v == 20 || next() % 3 == 0)
+					col[e++] = u;
+		row_ptr[v + 1] = e;
+	}
+	return col;
+}
+
+static void attention(const dk_table *a, const dk_table *b, int64_t heads, int64_t d)
+{
+	int64_t row_ptr[ROWS + 1] = {0};
+	int32_t *col = graph(row_ptr), self[ROWS], ids[ROWS];
+	const int64_t f = heads * d, ld = f + 5, lh = heads + 3, n = ROWS * ld, m = ROWS * lh;
+	float *w = values(row_ptr[ROWS]), *sw = values(ROWS), *x = values(n), *own = values(n), *y = values(n);
+	float *near = values(m), *far = values(m), *lse = values(m), *dot = values(m), *bias = values(f);
+	for (int64_t e = 0; e < row_ptr[ROWS]; e++)
+		w[e] = e % 5 == 0 ? 0 : fabsf(w[e]);
+	for (int v = 0; v < ROWS; v++)
+		self[v] = v % 5 == 0 ? -1 : v, ids[v] = 7 * v - 20, sw[v] = v % 4 == 1 ? 0 : fabsf(sw[v]);
+	for (int k = 0; k < 32; k++) {
+		const dk_epilogue ep = {bias, ids, 99, 0x60000000, k & 2, 1.6f, k % 5};
+		dk_attend g = {.row_ptr = row_ptr, .col = col, .w = k & 1 ? w : 0, .self_on = k >> 1 & 1,
+		               .self_col = k & 4 ? self : 0, .self_w = k & 8 ? sw : 0, .heads = heads, .d = d, .slope = 0.2f,
+		               .drop = k >> 2 & 1, .key = 5, .threshold = 0x70000000, .keep_scale = 1.8f,
+		               .near_ids = k & 8 ? ids : 0, .far_ids = k & 16 ? ids : 0, .near = near, .ld_near = lh, .far = far,
+		               .ld_far = lh, .lse = lse, .ld_lse = lh, .dot = dot, .ld_dot = lh, .x = x, .ldx = ld, .own = own,
+		               .ld_own = ld, .ldy = ld, .ld_out = lh, .ld_out2 = lh, .lo = 1, .hi = ROWS - 1};
+		for (int part = 0; part < 3; part++) {
+			float *wide[2], *narrow[2], *second[2];
+			for (int i = 0; i < 2; i++) {
+				const dk_table *t = i ? b : a;
+				g.y = wide[i] = copy(y, n), g.out = narrow[i] = copy(lse, m), g.out2 = second[i] = copy(lse, m);
+				g.ep = part == 0 && k & 16 ? &ep : 0;
+				(part == 0 ? t->gat : part == 1 ? t->gat_back_dst : t->gat_back_src)(&g);
+			}
+			const char *name = (const char *[]){"gat", "gat_back_dst", "gat_back_src"}[part];
+			same(name, f, k, wide[0], wide[1], n, 1e-4);
+			same(name, f, k, narrow[0], narrow[1], m, 1e-3); /* differences of long sums */
+			same(name, f, k, second[0], second[1], m, 1e-3);
+			for (int i = 0; i < 2; i++)
+				free(wide[i]), free(narrow[i]), free(second[i]);
+		}
+	}
+	float *v1 = values(heads * (d + 2)), *v2 = copy(v1, heads * (d + 2)), *n1 = copy(near, m), *n2 = copy(near, m);
+	float *y1 = copy(y, n), *y2 = copy(y, n);
+	a->head_dot(x, ld, v1, d + 2, n1, lh, ROWS, heads, d), b->head_dot(x, ld, v1, d + 2, n2, lh, ROWS, heads, d);
+	same("head_dot", f, 0, n1, n2, m, 1e-4);
+	a->head_outer_add(near, lh, v1, d + 2, y1, ld, ROWS, heads, d);
+	b->head_outer_add(near, lh, v1, d + 2, y2, ld, ROWS, heads, d);
+	same("head_outer_add", f, 0, y1, y2, n, 1e-5);
+	a->head_dot_grad(near, lh, x, ld, v1, d + 2, ROWS, heads, d);
+	b->head_dot_grad(near, lh, x, ld, v2, d + 2, ROWS, heads, d);
+	same("head_dot_grad", f, 0, v1, v2, heads * (d + 2), 1e-4);
+	a->head_mean(x, ld, y1, ld, ROWS, heads, d), b->head_mean(x, ld, y2, ld, ROWS, heads, d);
+	same("head_mean", f, 0, y1, y2, n, 1e-5);
+	a->head_spread(x, ld, y1, ld, ROWS, heads, d), b->head_spread(x, ld, y2, ld, ROWS, heads, d);
+	same("head_spread", f, 0, y1, y2, n, 1e-5);
+	free(col), free(w), free(sw), free(x), free(own), free(y), free(near), free(far), free(lse), free(dot), free(bias);
+	free(v1), free(v2), free(n1), free(n2), free(y1), free(y2);
+}
+
+static void others(const dk_table *a, const dk_table *b, int64_t f)
+{
+	int64_t row_ptr[ROWS + 1] = {0};
+	int32_t *col = graph(row_ptr), ids[ROWS];
+	const int64_t ld = f + 3, n = ROWS * ld;
+	float *w = values(row_ptr[ROWS]), *x = values(n), *y = values(n), *p = copy(y, n), *q = copy(y, n);
+	float *r = values(n), *s = copy(r, n), *c1 = values(f), *c2 = values(f), *c3 = values(f), *s1 = values(2 * ROWS);
+	float *s2 = copy(s1, 2 * ROWS), *d1 = copy(c1, f), *d2 = copy(c1, f), *e1 = copy(c1, f), *e2 = copy(c1, f);
+	for (int v = 0; v < ROWS; v++)
+		ids[v] = v % 4 - 1;
+	for (int k = 0; k < 2; k++) {
+		a->spmm_max(row_ptr, col, k ? w : 0, x, ld, p, ld, k ? r : 0, ld, f, 1, ROWS);
+		b->spmm_max(row_ptr, col, k ? w : 0, x, ld, q, ld, k ? s : 0, ld, f, 1, ROWS);
+		same("spmm_max", f, k, p, q, n, 0);
+	}
+	compared++;
+	if (memcmp(r, s, (size_t)n * 4) != 0)
+		printf("spmm_max, width %ld: the arguments differ\n", (long)f), differed++;
+	a->spmm_max_back(row_ptr, col, y, ld, r, ld, p, ld, f, 1, ROWS);
+	b->spmm_max_back(row_ptr, col, y, ld, s, ld, q, ld, f, 1, ROWS);
+	same("spmm_max_back", f, 0, p, q, n, 1e-5);
+	a->layer_norm(x, ld, c1, c2, 1e-3f, p, ld, s1, 2, ROWS, f), b->layer_norm(x, ld, c1, c2, 1e-3f, q, ld, s2, 2, ROWS, f);
+	same("layer_norm", f, 0, p, q, n, 1e-4);
+	same("layer_norm", f, 1, s1, s2, 2 * ROWS, 1e-4);
+	a->layer_norm_back(y, ld, x, ld, s2, 2, c1, p, ld, d1, e1, ROWS, f);
+	b->layer_norm_back(y, ld, x, ld, s2, 2, c1, q, ld, d2, e2, ROWS, f);
+	same("layer_norm_back", f, 0, p, q, n, 1e-3);
+	same("layer_norm_back", f, 1, d1, d2, f, 1e-3);
+	same("layer_norm_back", f, 2, e1, e2, f, 1e-4);
+	a->col_moments(x, ld, d1, e1, ROWS, f), b->col_moments(x, ld, d2, e2, ROWS, f);
+	same("col_moments", f, 0, d1, d2, f, 1e-5);
+	same("col_moments", f, 1, e1, e2, f, 1e-4);
+	for (int k = 0; k < 2; k++) {
+		a->col_affine(x, ld, k ? y : 0, ld, c1, c2, c3, p, ld, ROWS, f);
+		b->col_affine(x, ld, k ? y : 0, ld, c1, c2, c3, q, ld, ROWS, f);
+		same("col_affine", f, k, p, q, n, 1e-5);
+	}
+	a->col_dot(x, ld, y, ld, d1, ROWS, f), b->col_dot(x, ld, y, ld, d2, ROWS, f);
+	same("col_dot", f, 0, d1, d2, f, 1e-4);
+	const float da = (float)a->dot(x, ld, y, ld, ROWS, f), db = (float)b->dot(x, ld, y, ld, ROWS, f);
+	same("dot", f, 0, &da, &db, 1, 1e-3);
+	a->add_scaled(x, ld, y, ld, 0.7f, p, ld, ROWS, f), b->add_scaled(x, ld, y, ld, 0.7f, q, ld, ROWS, f);
+	a->add_rows(x, ld, ids, ROWS, p, ld, f), b->add_rows(x, ld, ids, ROWS, q, ld, f);
+	same("add_rows", f, 0, p, q, n, 1e-4);
+	/* Rows list every third class, the first twice. */
+	int64_t listed[ROWS + 1] = {0};
+	int32_t *classes = malloc((size_t)(ROWS * (f + 1)) * sizeof *classes);
+	for (int v = 0; v < ROWS; v++) {
+		int64_t e = listed[v];
+		for (int32_t c = v % 3; v % 5 != 1 && c < f; c += 3) {
+			classes[e++] = c;
+			if (c == v % 3)
+				classes[e++] = c;
+		}
+		listed[v + 1] = e;
+	}
+	for (int64_t i = 0; i < n; i++)
+		x[i] *= i % 7 == 0 ? 100 : 3;
+	for (int k = 0; k < 2; k++) {
+		const float la = (float)a->bce(x, ld, p, ld, listed, classes, ids, k ? c3 : 0, 0.3f, f, ROWS);
+		const float lb = (float)b->bce(x, ld, q, ld, listed, classes, ids, k ? c3 : 0, 0.3f, f, ROWS);
+		same("bce", f, k, p, q, n, 1e-6);
+		same("bce loss", f, k, &la, &lb, 1, 1e-5);
+	}
+	free(col), free(w), free(x), free(y), free(p), free(q), free(r), free(s), free(c1), free(c2), free(c3), free(classes);
+	free(s1), free(s2), free(d1), free(d2), free(e1), free(e2);
 }
 
 int main(void)
@@ -193,7 +332,11 @@ int main(void)
 	for (unsigned i = 0; i < sizeof widths / sizeof *widths; i++) {
 		gathers(&a, &b, widths[i]);
 		dense(&a, &b, widths[i]);
+		others(&a, &b, widths[i]);
 	}
+	const int64_t heads[][2] = {{1, 1}, {1, 41}, {1, 130}, {3, 7}, {8, 8}, {4, 16}, {16, 16}, {20, 2}, {2, 100}, {37, 1}};
+	for (unsigned i = 0; i < sizeof heads / sizeof *heads; i++)
+		attention(&a, &b, heads[i][0], heads[i][1]);
 	printf("%d comparisons, %d differ\n", compared, differed);
 	return differed > 0;
 }
