@@ -14,7 +14,7 @@ NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
 CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... $(NATIVE)
 
-.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-all fuzz lint bench bench-kernels accuracy check clean
+.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-all fuzz lint bench bench-kernels accuracy parity check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,10 @@ bench-kernels: ## the sparse and dense kernels beside the machine's ceilings
 
 accuracy: build ## published accuracies, as means over seeds; needs the reference data
 	$(GO) run ./bench/accuracy
+
+parity: build ## our models against PyTorch Geometric itself (installs it outside the repository)
+	bench/peers/setup.sh
+	$${XDG_CACHE_HOME:-$$HOME/.cache}/dorylus-peers/bin/python bench/peers/parity.py $$(test -d ../shared/data/planetoid-cora && echo --planetoid ../shared/data/planetoid-cora)
 
 check: lint test-all fuzz ## all of the above but the benchmarks: before pushing
 
