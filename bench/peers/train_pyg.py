@@ -31,6 +31,11 @@ import graphs  # noqa: E402
 from models import Net, read_config, value  # noqa: E402
 
 
+# Settings that this trainer has only in their plain form.
+PLAIN = {"lr_schedule": "constant", "warmup": 0, "clip_norm": 0, "class_weights": "", "metric": "", "target_accuracy": 0,
+         "precision": "fp32", "split": "", "split_file": ""}
+
+
 def adjacency(kind, config, g):
     """What the layers get as edges, and the name of its kind. For GCN the
     normalisation is computed here, once, as our engine does."""
@@ -117,6 +122,9 @@ def main():
         if not flag.startswith("--") or name not in config:
             p.error(f"{flag}: not a setting in {args.config}; write --setting=value")
         config[name] = value(text)
+    for name, plain in PLAIN.items():
+        if config.get(name, plain) != plain:
+            p.error(f"{name.replace('_', '-')}={config[name]}: not supported here, only {plain or 'none'!r}; add --{name.replace('_', '-')}={plain}")
     torch.set_num_threads(args.threads or len(os.sched_getaffinity(0)))
     start = time.perf_counter()
     before = peak_memory()

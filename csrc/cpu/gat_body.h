@@ -79,8 +79,6 @@ DK_INLINE void dk_gat_rows(const dk_attend *g, const dk_piece *k, int64_t lo, in
 				const vec m = v_load(max + at);
 				vec total = v_load(sum + at);
 				for (int i = at; i < all; i += lanes) {
-					if (at == 0)
-						dk_fetch(g, g->x + k->c0, g->ldx, dk_early(k), &b, i / slots, (i + lanes) / slots, stop);
 					vec p = v_exp_normal(v_sub(v_load(b.s + i), m));
 					if (weighted)
 						p = v_mul(p, v_load(b.t + i));
@@ -161,8 +159,6 @@ DK_INLINE void dk_factors(const dk_attend *g, const dk_piece *k, dk_batch *b, in
 		const vec own = v_load(near + at), shift = turned ? v_zero() : v_load(lse + at);
 		vec total = v_load(sum + at);
 		for (int i = at; i < all; i += lanes) {
-			if (at == 0)
-				dk_fetch(g, g->x + k->c0, g->ldx, dk_early(k), b, i / slots, (i + lanes) / slots, stop);
 			const vec z = v_add(v_load(b->s + i), own);
 			const vmask below = v_le(z, v_zero());
 			vec a = v_exp_normal(v_sub(dk_leaky(z, slope), turned ? v_load(b->shift + i) : shift));

@@ -159,28 +159,14 @@ DK_INLINE void dk_take(const dk_attend *g, int slots, dk_batch *b, int64_t v, in
 	b->n = n;
 }
 
-/* Fetches n values from p on of the rows that are DK_AHEAD edges ahead of terms
- * [j0,j1). The loops over a batch share this work, since memory is idle in a loop
- * that asks for nothing and the processor in one that asks for much. */
-DK_INLINE void dk_fetch(const dk_attend *g, const float *p, int64_t ld, int64_t n, const dk_batch *b, int64_t j0,
-                        int64_t j1, int64_t stop)
-{
-	for (int64_t e = b->e0 + j0 + DK_AHEAD; j0 < j1 && e < stop; j0++, e++)
-		for (int64_t c = 0; c < n; c += 16)
-			DK_PREFETCH(p + g->col[e] * ld + c);
-}
-
-/* The first columns of a piece, whose rows are fetched in the loop over the
- * exponentials; the others are, while a batch is summed. */
-DK_INLINE int64_t dk_early(const dk_piece *k) { return (k->n / 2 + 15) / 16 * 16; }
-
-/* Copies the narrow rows p[u,:] of a batch. */
+/* Copies the narrow rows p[u,:] of a batch, and fetches later ones. */
 DK_INLINE void dk_copy(float *to, const dk_attend *g, const float *p, int64_t ld, int heads, int slots,
                        const dk_batch *b, int64_t stop)
 {
 	for (int i = 0; i < b->n; i++) {
 		const float *const from = p + b->u[i] * ld;
-		dk_fetch(g, p, ld, 1, b, i, i + 1, stop);
+		if (b->e0 + i + DK_AHEAD < stop)
+			DK_PREFETCH(p + g->col[b->e0 + i + DK_AHEAD] * ld);
 		if (slots == 1)
 			to[i] = *from;
 		else if (heads == VEC_W)
@@ -242,7 +228,7 @@ DK_INLINE void dk_sum(const dk_attend *g, const dk_piece *k, const dk_batch *t, 
                       const int v0, const int nv, const int map, const int dual)
 {
 	const vmask m = v_tail(k->n - (v0 + nv - 1) * VEC_W);
-	const int64_t ldx = g->ldx, early = dk_early(k) - v0 * VEC_W;
+	const int64_t ldx = g->ldx;
 	const float *const x = g->x + k->c0 + v0 * VEC_W;
 	const int32_t *const col = g->col;
 	const int slots = k->slots;
@@ -259,7 +245,7 @@ DK_INLINE void dk_sum(const dk_attend *g, const dk_piece *k, const dk_batch *t, 
 	for (int j = 0; j < t->n; j++) {
 		if (t->e0 + j + DK_AHEAD < stop) {
 			const float *p = x + (int64_t)col[t->e0 + j + DK_AHEAD] * ldx;
-			for (int64_t c = early > 0 ? early : 0; c < nv * VEC_W; c += 16)
+			for (int c = 0; c < nv * VEC_W; c += 16)
 				DK_PREFETCH(p + c);
 		}
 		const float *const xu = x + (int64_t)t->u[j] * ldx;
