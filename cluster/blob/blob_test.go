@@ -35,6 +35,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.gets.Add(1)
 	}
 	if s.wrap != nil && s.wrap(w, r) {
+		// An answer before the body was read resets the connection under the client's feet.
+		io.Copy(io.Discard, r.Body)
 		return
 	}
 	s.inner.ServeHTTP(w, r)
