@@ -51,7 +51,8 @@ type Config struct {
 	Alpha float64 `flag:"alpha"`
 	// Residual adds each hidden layer's input to its output; default false.
 	Residual bool `flag:"residual"`
-	// Norm is what hidden layers are normalised by: "none" (default) or "layer".
+	// Norm is what hidden layers are normalised by: "none" (default), "layer", or
+	// "batch" (over the rows that training sees).
 	Norm string `flag:"norm"`
 	// Bias adds a trainable vector to each layer; default true.
 	Bias bool `flag:"bias"`

@@ -16,7 +16,7 @@ var (
 	Modes             = []string{"cpu", "gpu", "lambda"}
 	Models            = model.Names()
 	Aggregators       = []string{"mean", "max"}
-	Norms             = []string{"none", "layer"}
+	Norms             = []string{"none", "layer", "batch"}
 	Activations       = []string{"relu", "leaky-relu", "elu", "tanh", "identity"}
 	Optimizers        = []string{"adam", "adamw", "sgd"}
 	LRSchedules       = optim.Schedules

@@ -94,3 +94,12 @@ func Sources(g *kernels.CSR, rows, cols *Level, intervals []task.Range, own task
 	}
 	return out
 }
+
+// BlockLevel is a level with one row per block.
+func BlockLevel(blocks int) Level {
+	l := Level{N: blocks, BlockPtr: make([]int, blocks+1)}
+	for b := range l.BlockPtr {
+		l.BlockPtr[b] = b
+	}
+	return l
+}

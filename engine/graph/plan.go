@@ -56,6 +56,10 @@ type Plan struct {
 	BlockRows, Blocks int
 	Levels            []Level
 	Hops              []Hop
+	// Seen lists the rows of each level that the last one depends on, ascending;
+	// nil: all, as where Options did not ask. They are fewer only where a level holds
+	// all vertices since nearly all are needed.
+	Seen [][]int32
 }
 
 // Options of Build.
@@ -69,6 +73,8 @@ type Options struct {
 	// Skip[k] says that nothing gathers along hop k in an epoch (its result is
 	// kept): only its FwdSelf is built.
 	Skip []bool
+	// Seen asks for Plan.Seen.
+	Seen bool
 }
 
 // Build makes the plan of a pass over st.
@@ -80,6 +86,7 @@ func Build(st *store.Store, opt Options) (*Plan, error) {
 	p := &Plan{BlockRows: st.Meta.BlockRows}
 	p.Blocks = max((n+p.BlockRows-1)/p.BlockRows, 1)
 	p.Levels = make([]Level, opt.Levels)
+	p.Seen = make([][]int32, opt.Levels)
 	rows := opt.Seeds
 	for k := opt.Levels - 1; k >= 0; k-- {
 		if float64(len(rows)) >= promote*float64(n) {
@@ -89,6 +96,9 @@ func Build(st *store.Store, opt Options) (*Plan, error) {
 		if k > 0 && rows != nil {
 			rows = closure(st.In, rows)
 		}
+	}
+	if opt.Seen && opt.Seeds != nil {
+		p.see(st.In, opt.Seeds)
 	}
 	p.Hops = make([]Hop, opt.Levels-1)
 	for k := range p.Hops {
@@ -100,6 +110,18 @@ func Build(st *store.Store, opt Options) (*Plan, error) {
 		p.Hops[k] = hop(st, &p.Levels[k], &p.Levels[k+1], back)
 	}
 	return p, nil
+}
+
+// see finds Seen.
+func (p *Plan) see(in *kernels.CSR, seeds []int32) {
+	for k := len(p.Seen) - 1; k >= 0; k-- {
+		if p.Levels[k].Rows == nil && len(seeds) < p.Levels[k].N {
+			p.Seen[k] = seeds
+		}
+		if k > 0 {
+			seeds = closure(in, seeds)
+		}
+	}
 }
 
 func (p *Plan) level(rows []int32, n int) Level {

@@ -32,7 +32,7 @@ type Config struct {
 	Hops  int
 	Alpha float32
 	// Residual adds each layer's input to its output, through a product where the
-	// widths differ; Norm is "", "layer". Neither touches the last layer.
+	// widths differ; Norm is "", "layer" or "batch". Neither touches the last layer.
 	Residual bool
 	Norm     string
 

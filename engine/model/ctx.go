@@ -7,7 +7,8 @@ type Ctx struct {
 	S kernels.Stream
 	// Full are the matrices by buffer index, Level the level of each; only those
 	// that the step names need be set. Rows is the block's row range within each
-	// level's matrices.
+	// level's matrices, and at the end, where the Level of PerBlock buffers points, its
+	// own.
 	Full  []*kernels.Mat
 	Level []int
 	Rows  []kernels.Span
@@ -17,6 +18,9 @@ type Ctx struct {
 	// Self maps, for each hop, the rows of its upper level to the same vertices'
 	// rows in the lower one; nil: the levels hold the same rows.
 	Self [][]int32
+	// Seen lists, for each level, the rows of the block that the loss can reach,
+	// counted within the block; nil: all of them.
+	Seen [][]int32
 	// SparseX are the sparse input features, one graph row per row of level 0.
 	SparseX kernels.Graph
 	// Weights and Grads are by parameter index.
@@ -47,6 +51,18 @@ func (c *Ctx) Span(buf int) kernels.Span { return c.Rows[c.Level[buf]] }
 
 // Mat is the block's rows of the buffer.
 func (c *Ctx) Mat(buf int) *kernels.Mat { return c.Full[buf].Sub(c.Span(buf)) }
+
+// SeenRows are the rows of the block in the buffer that the loss can reach. It may
+// use the scratch slot.
+func (c *Ctx) SeenRows(buf, slot int) *kernels.Mat {
+	m, seen := c.Mat(buf), c.Seen[c.Level[buf]]
+	if seen == nil {
+		return m
+	}
+	rows := c.Scratch(slot, len(seen), m.Cols)
+	c.S.GatherRows(rows, m, seen)
+	return rows
+}
 
 // SelfRows are the rows of buf, a buffer of level hop, that belong to the block's
 // vertices of level hop+1. It may use scratch slot 1.

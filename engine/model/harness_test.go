@@ -50,7 +50,8 @@ func newRig(t testing.TB, dev kernels.Device, prog *Program, in, out *kernels.CS
 	}
 	c := &Ctx{
 		S: s, Full: make([]*kernels.Mat, len(prog.Bufs)), Level: make([]int, len(prog.Bufs)),
-		Rows: make([]kernels.Span, prog.Levels), IDs: make([][]int32, prog.Levels), Self: make([][]int32, prog.Levels),
+		Seen: make([][]int32, prog.Levels),
+		Rows: make([]kernels.Span, prog.Levels+1), IDs: make([][]int32, prog.Levels), Self: make([][]int32, prog.Levels),
 		Weights: make([]*kernels.Mat, len(prog.Params)), Grads: make([]*kernels.Mat, len(prog.Params)),
 		Labels: labels, LossScale: 1 / float32(max(train, 1)), Loss: make([]float64, 1), Seed: 5, Train: true,
 	}
@@ -63,7 +64,8 @@ func newRig(t testing.TB, dev kernels.Device, prog *Program, in, out *kernels.CS
 		}
 		return scratch[key]
 	}
-	for k := range c.Rows {
+	c.Rows[prog.Levels] = kernels.Span{Hi: 1}
+	for k := range prog.Levels {
 		c.Rows[k] = kernels.Span{Hi: n}
 		c.IDs[k] = make([]int32, n)
 		for i := range n {
@@ -76,7 +78,13 @@ func newRig(t testing.TB, dev kernels.Device, prog *Program, in, out *kernels.CS
 	}
 	for b, spec := range prog.Bufs {
 		c.Level[b] = spec.Level
+		if spec.PerBlock {
+			c.Level[b] = prog.Levels
+		}
 		switch {
+		case spec.PerBlock:
+			c.Full[b], err = dev.Alloc(1, spec.Cols)
+			must(t, err)
 		case b == X:
 			c.Full[b] = x
 		case spec.Edges:
@@ -121,6 +129,10 @@ func (r *rig) gather(g *Gather) {
 			ga.Scale.Row = r.mean
 		}
 	}
+	if g.Reduce != nil {
+		r.reduce(g)
+		return
+	}
 	along := r.fwd
 	if g.Back {
 		along = r.bwd
@@ -134,6 +146,20 @@ func (r *rig) gather(g *Gather) {
 		ga.Ep = g.Ep(r.ctx)
 	}
 	r.s.SpMM(full[g.Dst], along, full[g.Src], ga, rows)
+}
+
+// reduce is a reduction of the one block.
+func (r *rig) reduce(g *Gather) {
+	must(r.t, r.s.Wait())
+	red := &Reduction{Rows: []int{r.in.Rows()}, Weights: make([][]float32, len(r.prog.Params)), Out: make([]float32, r.prog.Bufs[g.Dst].Cols)}
+	if r.ctx.Train {
+		red.Parts = r.ctx.Full[g.Src]
+	}
+	for i, w := range r.ctx.Weights {
+		red.Weights[i] = w.Host
+	}
+	g.Reduce.Fn(red)
+	r.s.Put(r.ctx.Full[g.Dst], red.Out)
 }
 
 // step runs one step.

@@ -34,8 +34,11 @@ func (b *builder) layer(h, l, width, out int, e epilogue, conv func(h int, e epi
 	if res != NoBuf {
 		y = b.addSelf(place, y, res, NoBuf, l, plain)
 	}
-	if b.cfg.Norm == "layer" {
-		return b.activation(b.layerNorm(y, l), l, e)
+	switch b.cfg.Norm {
+	case "layer":
+		y = b.layerNorm(y, l)
+	case "batch":
+		y = b.batchNorm(y, l)
 	}
 	return b.activation(y, l, e)
 }
@@ -58,7 +61,7 @@ func (b *builder) activation(in, layer int, e epilogue) int {
 	return out
 }
 
-// normEps is what layer normalisation adds to a variance, as PyTorch does.
+// normEps is what a normalisation adds to a variance, as PyTorch does.
 const normEps = 1e-5
 
 // layerNorm adds layer normalisation over the columns of each row, with PyTorch's

@@ -29,6 +29,10 @@ type ParamSpec struct {
 	Layer      int   // 1-based
 	Bias       bool  // weight decay usually leaves these alone
 	Shape      []int // in which it is exported; nil: as above, a Bias of one dimension
+	// Stat is a running statistic, not trained: what is pushed as its gradient is
+	// its value in the epoch, and an update moves it a tenth of the way there, as
+	// PyTorch's batch normalisation does.
+	Stat bool
 }
 
 // X is the buffer of input features in every program: level 0, constant.
@@ -49,6 +53,8 @@ type Buf struct {
 	Published bool
 	// Edges: one value per non-zero feature instead of one row per vertex.
 	Edges bool
+	// PerBlock: one row per block instead of one per vertex. Level is not used.
+	PerBlock bool
 }
 
 // NoBuf marks an absent buffer.
@@ -77,6 +83,9 @@ type Gather struct {
 	Ep func(c *Ctx) *kernels.Epilogue
 	// Run, if not nil, gathers in the place of SpMM.
 	Run func(c *Ctx, a *GatherArgs)
+	// Reduce, if not nil, is all that it does: Src and Dst are PerBlock buffers, Hop
+	// and Norm are not used.
+	Reduce *Reduce
 }
 
 // GatherArgs are what a gather of its own kind works with.

@@ -12,7 +12,7 @@ const clipEps = 1e-6
 
 // Clip scales all gradients together to Config.ClipNorm, as PyTorch's clip_grad_norm_
 // does: by min(1, ClipNorm/(norm+1e-6)). norm, which it returns, is that of the values
-// of all gradients before, summed in float64 by parameter, row and column. Without
+// of all gradients before, but not of running statistics, summed in float64 by parameter, row and column. Without
 // clipping it does nothing and returns 0.
 //
 // grads has a matrix per parameter; spare has one of the same shape each, whose values
@@ -23,6 +23,9 @@ func (o *Optimizer) Clip(s kernels.Stream, grads, spare []*kernels.Mat) (norm fl
 	}
 	sum := 0.0
 	for p, g := range grads {
+		if o.specs[p].Stat {
+			continue
+		}
 		host := g
 		if g.Host == nil {
 			host = kernels.FromSlice(g.Rows, g.Cols, make([]float32, g.Rows*g.Cols))
@@ -43,6 +46,9 @@ func (o *Optimizer) Clip(s kernels.Stream, grads, spare []*kernels.Mat) (norm fl
 		return norm, nil
 	}
 	for p, g := range grads {
+		if o.specs[p].Stat {
+			continue
+		}
 		s.Zero(spare[p])
 		s.AddScaled(g, spare[p], g, scale, nil) // 0 + scale·g: rounded once
 	}

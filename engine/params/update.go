@@ -67,6 +67,11 @@ func (s *Server) update(stream kernels.Stream, epoch int, e *epochSum) error {
 	}
 	for p, w := range next.mats {
 		stream.Copy(w, last.mats[p])
+		if s.cfg.Specs[p].Stat {
+			stream.AddScaled(w, w, w, -statMomentum, nil)
+			stream.AddScaled(w, w, e.sums[p], statMomentum, nil)
+			continue
+		}
 		s.opt.Apply(stream, p, w, e.sums[p])
 	}
 	if err := stream.Wait(); err != nil {
@@ -91,6 +96,10 @@ func (s *Server) update(stream kernels.Stream, epoch int, e *epochSum) error {
 	}
 	return nil
 }
+
+// statMomentum is how far an update moves a running statistic towards that of its
+// epoch: PyTorch's default.
+const statMomentum = 0.1
 
 // begin is the optimiser's next step up to the parameters: the learning rate of the
 // epoch, and the gradients clipped. spare has a matrix per gradient to work in.

@@ -77,6 +77,9 @@ func (t *trainer) gather(ctx context.Context, s kernels.Stream, j *job, step *mo
 	pub := &p.pub[g.Src]
 	rows := p.rows(j.t.Interval, args.level)
 	run := func() error {
+		if g.Reduce != nil {
+			return p.reduce(s, j.t.Step, pub.rows, w.Mats, rows)
+		}
 		if g.Run != nil {
 			g.Run(c, &model.GatherArgs{G: args.g, Src: pub.rows, Args: args.ga, Rows: rows})
 			return s.Wait()

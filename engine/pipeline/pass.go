@@ -19,6 +19,7 @@ type pass struct {
 	train bool
 	steps []model.Step // the program's, or its forward part
 
+	blocks    graph.Level  // one row per block: the level of PerBlock buffers
 	intervals []task.Range // of blocks
 	own       task.Range   // of intervals
 
@@ -36,7 +37,8 @@ type gatherArgs struct {
 	g       kernels.Graph
 	ga      kernels.Gather
 	sources [][]int32
-	level   int // of the output
+	level   int   // of the output; see pass.level
+	rows    []int // of a Reduce: how many of each block the loss can reach
 }
 
 // passConfig says what newPass builds.
@@ -67,6 +69,7 @@ func newPass(in *inputs, w *workers, c passConfig) (*pass, error) {
 	if p.plan, err = graph.Build(in.st, p.planOptions(c)); err != nil {
 		return nil, err
 	}
+	p.blocks = graph.BlockLevel(p.plan.Blocks)
 	p.intervals = p.plan.Cut(c.intervals)
 	p.own = task.Range{Hi: len(p.intervals)}
 	if c.own != nil {
@@ -88,12 +91,15 @@ func newPass(in *inputs, w *workers, c passConfig) (*pass, error) {
 // gathers along.
 func (p *pass) planOptions(c passConfig) graph.Options {
 	o := graph.Options{Seeds: c.seeds, Levels: p.prog.Levels}
+	for _, s := range p.steps {
+		o.Seen = o.Seen || c.train && s.Gather != nil && s.Gather.Reduce != nil
+	}
 	o.Backward, o.Skip = make([]bool, o.Levels-1), make([]bool, o.Levels-1)
 	for k := range o.Skip {
 		o.Skip[k] = true
 	}
 	for _, s := range p.steps {
-		if s.Gather == nil {
+		if s.Gather == nil || s.Gather.Reduce != nil {
 			continue
 		}
 		o.Skip[s.Gather.Hop] = false
@@ -118,7 +124,7 @@ func (p *pass) bind(in *inputs, w *workers, c passConfig) error {
 		if !used[b] {
 			continue
 		}
-		level := &p.plan.Levels[spec.Level]
+		level := p.level(p.levelOf(b))
 		var err error
 		switch {
 		case b == model.X && c.sparse:
@@ -147,6 +153,23 @@ func (p *pass) bind(in *inputs, w *workers, c passConfig) error {
 	return nil
 }
 
+// levelOf is the level of a buffer, for pass.level.
+func (p *pass) levelOf(buf int) int {
+	if spec := &p.prog.Bufs[buf]; !spec.PerBlock {
+		return spec.Level
+	}
+	return p.prog.Levels
+}
+
+// level is a row level of the plan, or behind the last one that of the blocks
+// themselves.
+func (p *pass) level(k int) *graph.Level {
+	if k == p.prog.Levels {
+		return &p.blocks
+	}
+	return &p.plan.Levels[k]
+}
+
 func (p *pass) alloc(rows, cols int) (*kernels.Mat, error) {
 	m, err := p.dev.Alloc(rows, cols)
 	if err == nil {
@@ -168,6 +191,10 @@ func (p *pass) bindGathers(in *inputs) error {
 	p.gathers = make([]gatherArgs, len(p.steps))
 	for i, s := range p.steps {
 		if s.Gather == nil {
+			continue
+		}
+		if s.Gather.Reduce != nil {
+			p.gathers[i] = gatherArgs{level: p.prog.Levels, sources: p.everyone(), rows: p.seenRows(s.Gather.Reduce.Level)}
 			continue
 		}
 		hop := &p.plan.Hops[s.Gather.Hop]
@@ -195,8 +222,8 @@ func (p *pass) bindGathers(in *inputs) error {
 // and gradients.
 func (p *pass) contexts(in *inputs, c passConfig) {
 	levels := make([]int, len(p.prog.Bufs))
-	for b, spec := range p.prog.Bufs {
-		levels[b] = spec.Level
+	for b := range p.prog.Bufs {
+		levels[b] = p.levelOf(b)
 	}
 	ids := make([][]int32, p.prog.Levels)
 	for k := range ids {
@@ -227,13 +254,14 @@ func (p *pass) contexts(in *inputs, c passConfig) {
 		r := p.intervals[i]
 		for b := r.Lo; b < r.Hi; b++ {
 			x := &model.Ctx{
-				Full: p.full, Level: levels, Rows: make([]kernels.Span, p.prog.Levels), IDs: ids, Self: self, SparseX: p.sparse,
+				Full: p.full, Level: levels, Rows: make([]kernels.Span, p.prog.Levels+1), IDs: ids, Self: self, SparseX: p.sparse,
+				Seen:   p.seenIn(b),
 				Grads:  make([]*kernels.Mat, len(p.prog.Params)),
 				Labels: labels, Targets: targets, ClassW: c.classW, LossScale: c.lossScale, Loss: make([]float64, 1),
 				Block: b, Seed: c.seed, Train: c.train,
 			}
 			for k := range x.Rows {
-				x.Rows[k] = p.plan.Levels[k].Block(b)
+				x.Rows[k] = p.level(k).Block(b)
 			}
 			p.ctxs[i-p.own.Lo] = append(p.ctxs[i-p.own.Lo], x)
 		}
@@ -263,7 +291,7 @@ func (p *pass) ops(step int) []model.Op {
 
 // rows is an interval's row range at a level.
 func (p *pass) rows(interval, level int) kernels.Span {
-	return p.plan.Levels[level].Span(p.intervals[interval])
+	return p.level(level).Span(p.intervals[interval])
 }
 
 func (p *pass) close() {

@@ -194,6 +194,9 @@ func (s *session) announce(cfg model.Config) {
 	c, st, sp := &s.opt.Config, s.opt.Store, &s.opt.Split
 	var values int64
 	for _, p := range s.specs {
+		if p.Stat {
+			continue
+		}
 		values += int64(p.Rows) * int64(p.Cols)
 	}
 	s.opt.Listener.Event(engine.RunStart{
