@@ -1,146 +1,121 @@
-// Command accuracy trains on real graphs and holds the mean test accuracy over
-// seeds to what was published or measured elsewhere. It prints a table, writes it
-// as JSON, and exits 1 if a gate is missed.
+// Command accuracy trains on real graphs, read from the files in which people have
+// them, and holds the test scores over seeds to what was published or measured
+// elsewhere. It prints a table, puts the rows into a JSON file, and exits 1 if a gate
+// is missed, or if none could be tried. A gate whose data are missing is skipped, and
+// the last lines name it.
 package main
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
-	"runtime"
-	"text/tabwriter"
 	"time"
 )
 
-// row is a gate's outcome.
-type row struct {
-	Name    string   `json:"name"`
-	Flags   []string `json:"flags"`
-	Runs    int      `json:"runs"`
-	Test    float64  `json:"test_percent"`
-	Std     float64  `json:"std_points"`
-	Want    float64  `json:"want_percent"`
-	Band    float64  `json:"band_points"`
-	Control bool     `json:"must_stay_below,omitempty"`
-	Pass    bool     `json:"pass"`
-	Seconds float64  `json:"seconds"`
-	Source  string   `json:"source"`
-}
-
-// summary is the part of the engine's --json that is looked at.
-type summary struct {
-	TestAcc float64 `json:"test_acc"`
-	Std     float64 `json:"test_acc_std"`
-}
-
 func main() {
-	engine := flag.String("engine", "bin/dorylus-engine", "the `FILE` to run")
-	data := flag.String("data", "../shared/data", "`FOLDER` of the graphs")
-	splits := flag.String("splits", "../shared/golden/splits", "`FOLDER` of their splits")
+	var l lab
+	flag.StringVar(&l.engine, "engine", "bin/dorylus-engine", "the `FILE` to run")
+	flag.StringVar(&l.data, "data", "../shared/data", "`FOLDER` of the graphs")
+	flag.StringVar(&l.splits, "splits", "../shared/golden/splits", "`FOLDER` of their splits")
 	only := flag.String("only", "", "run the gates whose name matches this `REGEXP`")
-	out := flag.String("out", "", "write the rows as JSON to this `FILE`")
+	out := flag.String("out", "", "put the rows into this JSON `FILE`, where they replace those of the same gates")
 	flag.Parse()
-	if err := run(*engine, *data, *splits, *only, *out); err != nil {
+	if err := run(l, *only, *out, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "accuracy:", err)
 		os.Exit(1)
 	}
 }
 
-func run(engine, data, splits, only, out string) error {
+// layout is a line of the table, which is printed while gates are running.
+const layout = "%-32s %4s  %-9s %-15s %6s  %6s  %5s  %6s  %-8s %-8s %7s  %s\n"
+
+func points(x float64) string { return fmt.Sprintf("%.2f", x) }
+
+// run tries the gates whose name matches only.
+func run(l lab, only, out string, w io.Writer) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "gate\truns\ttest %\t± points\tgate %\t\tseconds\tsource")
+	var chosen []gate
+	for _, g := range gates() {
+		if match.MatchString(g.name) {
+			chosen = append(chosen, g)
+		}
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("-only: no gate's name matches %q", only)
+	}
+	cpu, err := l.cpu()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, layout, "gate", "runs", "metric", "after", "mean %", "median", "±", "least", "gate", "", "seconds", "source")
 	var rows []row
-	missed, skipped := 0, 0
-	for _, g := range gates {
-		if !match.MatchString(g.name) {
+	var skipped []string
+	missed := 0
+	for _, g := range chosen {
+		if name := l.missing(g); name != "" {
+			fmt.Fprintf(w, layout, g.name, "-", g.metric, "-", "-", "-", "-", "-", "-", "SKIPPED", "-", name+" is missing")
+			skipped = append(skipped, fmt.Sprintf("SKIPPED %s: %s is missing; nothing is known of this gate", g.name, name))
 			continue
 		}
-		if g.data != "" {
-			if _, err := os.Stat(filepath.Join(data, g.data)); err != nil {
-				fmt.Fprintf(table, "%s\t-\t-\t-\t-\tSKIPPED\t-\t%s is missing\n", g.name, g.data)
-				skipped++
-				continue
-			}
-		}
-		r, err := train(engine, data, splits, g)
+		start := time.Now()
+		o, err := l.train(g)
 		if err != nil {
 			return fmt.Errorf("%s: %w", g.name, err)
 		}
+		r := judge(g, o, time.Since(start))
+		r.Made = origin{Date: start.UTC().Format(time.DateOnly), Version: o.version, CPU: cpu, Threads: o.threads, Device: o.device}
 		rows = append(rows, r)
-		verdict := "pass"
 		if !r.Pass {
-			verdict = "MISSED"
 			missed++
 		}
-		limit := fmt.Sprintf("≥ %.2f", g.want-g.band)
-		if g.below {
-			limit = fmt.Sprintf("< %.2f", g.want)
-		}
-		fmt.Fprintf(table, "%s\t%d\t%.2f\t%.2f\t%s\t%s\t%.1f\t%s\n", g.name, g.runs, r.Test, r.Std, limit, verdict, r.Seconds, g.source)
-		table.Flush()
+		s := r.judged()
+		fmt.Fprintf(w, layout, r.Name, fmt.Sprint(r.Runs), r.Metric, r.After, points(s.Mean), points(s.Median), points(s.Std), points(s.Min),
+			r.limit(), r.verdict(), fmt.Sprintf("%.1f", r.Seconds), r.Source)
 	}
-	table.Flush()
-	fmt.Printf("%d passed, %d failed, %d skipped\n", len(rows)-missed, missed, skipped)
+	for _, line := range skipped {
+		fmt.Fprintln(w, line)
+	}
+	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", len(rows)-missed, missed, len(skipped))
 	if out != "" {
-		if err := write(out, rows); err != nil {
+		if err := save(out, rows, gates()); err != nil {
 			return err
 		}
 	}
-	if missed > 0 {
+	switch {
+	case missed > 0:
 		return fmt.Errorf("%d of %d gates missed", missed, len(rows))
+	case len(rows) == 0:
+		return errors.New("every gate was skipped: get the data, or say with -data and -splits where they are")
 	}
 	return nil
 }
 
-func train(engine, data, splits string, g gate) (row, error) {
-	args := append([]string{"--json", "--progress=none", fmt.Sprintf("--runs=%d", g.runs)}, g.flags...)
-	if g.data != "" {
-		args = append(args, "--data="+filepath.Join(data, g.data))
-	}
-	if g.splits != "" {
-		args = append(args, "--split-file="+filepath.Join(splits, g.splits))
-	}
-	var stderr bytes.Buffer
-	cmd := exec.Command(engine, args...)
-	cmd.Stderr = &stderr
-	start := time.Now()
-	text, err := cmd.Output()
+// cpu is the processor of the device that the engine takes by default.
+func (l lab) cpu() (string, error) {
+	text, _, err := l.call([]string{"devices", "--json"})
 	if err != nil {
-		return row{}, fmt.Errorf("%w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+		return "", err
 	}
-	var s summary
+	var s struct {
+		Devices []struct {
+			Default bool   `json:"default"`
+			Detail  string `json:"detail"`
+		} `json:"devices"`
+	}
 	if err := json.Unmarshal(text, &s); err != nil {
-		return row{}, fmt.Errorf("read the engine's summary: %w", err)
+		return "", fmt.Errorf("read the engine's devices: %w", err)
 	}
-	r := row{
-		Name: g.name, Flags: g.flags, Runs: g.runs, Test: 100 * s.TestAcc, Std: 100 * s.Std, Want: g.want, Band: g.band,
-		Control: g.below, Seconds: time.Since(start).Seconds(), Source: g.source,
+	for _, d := range s.Devices {
+		if d.Default {
+			return d.Detail, nil
+		}
 	}
-	r.Pass = r.Test >= g.want-g.band
-	if g.below {
-		r.Pass = r.Test < g.want
-	}
-	return r, nil
-}
-
-func write(path string, rows []row) error {
-	text, err := json.MarshalIndent(map[string]any{
-		"what": "mean test accuracy over seeds, after the best validation epoch", "cpus": runtime.NumCPU(), "go": runtime.Version(), "rows": rows,
-	}, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
+	return "", errors.New("the engine has no default device")
 }
