@@ -42,6 +42,10 @@ func TestJudge(t *testing.T) {
 		{"mean too low", gate{want: 80}, outcome{best: []float64{80, 80, 80, 79}, last: low}, "MISSED"},
 		{"median too low", gate{want: 80}, outcome{best: []float64{79, 79, 79, 90}, last: low}, "MISSED"},
 		{"in the band", gate{want: 80, band: 1}, outcome{best: []float64{79, 79, 79, 79}, last: low}, "pass"},
+		{"in the band, above", gate{want: 80, band: 1}, outcome{best: []float64{81, 81, 81, 81}, last: low}, "pass"},
+		{"above the band", gate{want: 80, band: 1}, outcome{best: []float64{82, 81, 81, 81}, last: low}, "MISSED: too good"},
+		{"above no band", gate{want: 80}, outcome{best: []float64{99, 99, 99, 99}, last: low}, "pass"},
+		{"median below the band", gate{want: 80, band: 1}, outcome{best: []float64{78, 78, 78, 84}, last: low}, "MISSED"},
 		{"the last epoch counts", gate{want: 80, last: true}, outcome{best: low, last: []float64{80, 80, 80, 80}}, "pass"},
 		{"the last epoch is low", gate{want: 80, last: true}, outcome{best: []float64{80, 80, 80, 80}, last: low}, "MISSED: collapsed runs 0 1 2 3"},
 		{"one run collapsed", gate{want: 80}, outcome{best: []float64{90, 90, 64.9, 90}, last: low}, "MISSED: collapsed runs 2"},
@@ -125,7 +129,7 @@ func TestRun(t *testing.T) {
 	if err := run(l, "github-social|musae-twitch", out, &table); err != nil {
 		t.Fatalf("%v\n%s", err, table.String())
 	}
-	for _, want := range []string{"80.00", "≥ 77.91", "SKIPPED gcn musae-twitch-ptbr: musae-twitch-ptbr is missing", "1 passed, 0 failed, 1 skipped"} {
+	for _, want := range []string{"80.00", "80.91 ± 3.0", "SKIPPED gcn musae-twitch-ptbr: musae-twitch-ptbr is missing", "1 passed, 0 failed, 1 skipped"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, table.String())
 		}

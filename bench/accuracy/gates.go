@@ -4,7 +4,7 @@ import "slices"
 
 // gate is one score that must be reached, as a mean over seeds; each seed takes
 // another of the splits where there are several. want is in per cent: the least
-// mean where band is 0, otherwise the mean may be at most band points below it.
+// mean where band is 0, otherwise the mean may be at most band points away from it.
 type gate struct {
 	name    string
 	data    string   // below the data folder; "": built in

@@ -31,7 +31,7 @@ func main() {
 }
 
 // layout is a line of the table, which is printed while gates are running.
-const layout = "%-32s %4s  %-9s %-15s %6s  %6s  %5s  %6s  %-8s %-8s %7s  %s\n"
+const layout = "%-32s %4s  %-9s %-15s %6s  %6s  %5s  %6s  %-11s %-6s %7s  %s\n"
 
 func points(x float64) string { return fmt.Sprintf("%.2f", x) }
 

@@ -25,6 +25,7 @@ type row struct {
 	Band      float64 `json:"band_points"`
 	Control   bool    `json:"must_stay_below,omitempty"`
 	Collapsed []int   `json:"collapsed_runs,omitempty"` // their numbers, from 0
+	Above     bool    `json:"above_band,omitempty"`
 	Pass      bool    `json:"pass"`
 	Source    string  `json:"source"`
 
@@ -75,7 +76,9 @@ func sumUp(runs []float64) scores {
 func round(x float64) float64 { return math.Round(1e4*x) / 1e4 }
 
 // judge makes a gate's row. A gate passes if both mean and median reach what it asks
-// for and no run collapsed; a control, if its mean stays below.
+// for and no run collapsed; one with a band, if the mean is not above the band either,
+// for then the settings or splits are not those of the reference, or labels leak; a
+// control, if its mean stays below.
 func judge(g gate, o outcome, took time.Duration) row {
 	r := row{
 		Name: g.name, Data: g.data, Splits: g.splits, Prepare: g.prepare, Flags: g.flags, Metric: g.metric, After: bestEpoch, Runs: g.runs,
@@ -97,7 +100,8 @@ func judge(g gate, o outcome, took time.Duration) row {
 			r.Collapsed = append(r.Collapsed, i)
 		}
 	}
-	r.Pass = s.Mean >= g.want-g.band && s.Median >= g.want-g.band && len(r.Collapsed) == 0
+	r.Above = g.band > 0 && s.Mean > g.want+g.band
+	r.Pass = s.Mean >= g.want-g.band && s.Median >= g.want-g.band && len(r.Collapsed) == 0 && !r.Above
 	return r
 }
 
@@ -114,6 +118,8 @@ func (r *row) verdict() string {
 	switch {
 	case len(r.Collapsed) > 0:
 		return fmt.Sprintf("MISSED: collapsed runs %s", strings.Trim(fmt.Sprint(r.Collapsed), "[]"))
+	case r.Above:
+		return "MISSED: too good"
 	case !r.Pass:
 		return "MISSED"
 	}
@@ -125,5 +131,8 @@ func (r *row) limit() string {
 	if r.Control {
 		return fmt.Sprintf("< %.2f", r.Want)
 	}
-	return fmt.Sprintf("≥ %.2f", r.Want-r.Band)
+	if r.Band > 0 {
+		return fmt.Sprintf("%.2f ± %.1f", r.Want, r.Band)
+	}
+	return fmt.Sprintf("≥ %.2f", r.Want)
 }
