@@ -12,6 +12,7 @@ import (
 
 	"dorylus/engine"
 	"dorylus/engine/backend"
+	"dorylus/engine/model"
 	"dorylus/engine/params"
 	"dorylus/engine/sched"
 	"dorylus/engine/task"
@@ -60,7 +61,7 @@ func snapshot(w *engine.Work) [][]float32 {
 	var out [][]float32
 	for _, c := range w.Blocks {
 		for _, b := range w.Step.Out {
-			if m := c.Full[b]; m.Rows > 0 && m.Cols > 1 {
+			if m := c.Full[b]; m.Stride > 1 { // not one value per non-zero feature
 				out = append(out, slices.Clone(c.Mat(b).Host))
 			} else {
 				out = append(out, nil)
@@ -193,81 +194,115 @@ type tap struct {
 func (t tap) Updates() <-chan engine.Update { return t.updates }
 
 func TestPartitionsOverAnExchangerGiveTheSameBits(t *testing.T) {
+	want := mustTrain(t, options(t)).WeightsSHA256
 	for _, sync := range []bool{true, false} {
 		for _, parts := range []int{1, 2, 3} {
 			for seed := range uint64(3) {
-				got := trainPartitioned(t, parts, sync, seed)
-				want := mustTrain(t, options(t, func(o *Options) { o.Config.EvalEvery = 1 })).WeightsSHA256
-				if sync && got != want {
-					t.Errorf("%d partitions, seed %d: weights %.12s, one process %.12s", parts, seed, got, want)
+				got := trainPartitioned(t, options(t), partitioned{parts: parts, sync: sync, seed: seed})
+				if sum := params.SHA256(got.specs, got.weights); sync && sum != want {
+					t.Errorf("%d partitions, seed %d: weights %.12s, one process %.12s", parts, seed, sum, want)
 				}
 			}
 		}
 	}
 }
 
+// partitioned says how trainPartitioned runs.
+type partitioned struct {
+	parts   int
+	sync    bool
+	seed    uint64 // of the order of messages
+	allRows bool   // also rows that the loss cannot see
+}
+
+// joint is what the partitions have made together.
+type joint struct {
+	specs   []model.ParamSpec
+	weights []*kernels.Mat
+	losses  []float64
+	rows    int // of all levels
+}
+
 // trainPartitioned runs one trainer per partition, as a cluster would, in one
 // process.
-func trainPartitioned(t *testing.T, parts int, inSync bool, seed uint64) string {
+func trainPartitioned(t *testing.T, o Options, how partitioned) joint {
 	t.Helper()
-	o := options(t)
 	cfg, err := ModelConfig(&o.Config, o.Store)
 	check(t, err)
 	prog, err := cfg.Build()
 	check(t, err)
-	net := newMesh(parts, seed)
+	loss, err := lossOf(&o.Config, o.Store, o.Split)
+	check(t, err)
+	seeds := o.Split.Train
+	if how.allRows {
+		seeds = nil
+	}
+	net, out := newMesh(how.parts, how.seed), joint{specs: prog.Params}
 	var trainers []*trainer
 	var server *params.Server
 	var taps []tap
-	for k := range parts {
+	for k := range how.parts {
 		w, err := newWorkers(o.Device, 2)
 		check(t, err)
 		in := newInputs(o.Device, o.Store)
 		p, err := newPass(in, w, passConfig{
-			prog: prog, sparse: cfg.Sparse, seeds: o.Split.Train, train: true, intervals: 7, seed: o.Seed, shared: !inSync, latched: true,
-			own:    func(n int) task.Range { return task.Range{Lo: k * n / parts, Hi: (k + 1) * n / parts} },
-			labels: trainLabels(o.Store, o.Split), lossScale: 1 / float32(len(o.Split.Train)),
+			prog: prog, sparse: cfg.Sparse, seeds: seeds, train: true, intervals: 7, seed: o.Seed, shared: !how.sync, latched: true,
+			own:    func(n int) task.Range { return task.Range{Lo: k * n / how.parts, Hi: (k + 1) * n / how.parts} },
+			labels: trainLabels(o.Store, o.Split), multi: o.Store.Multi, classW: loss.classW, lossScale: loss.scale,
 		})
 		check(t, err)
+		t.Cleanup(func() { p.close(); in.close(); w.close() })
 		if server == nil {
 			server, err = params.New(params.Config{
 				Specs: prog.Params, Optim: optimConfig(&o.Config), Blocks: p.plan.Blocks, Intervals: len(p.intervals), Device: o.Device,
 				Init: params.InitParams(prog.Params, o.Seed),
 			})
 			check(t, err)
+			for _, l := range p.plan.Levels {
+				out.rows += l.N
+			}
 		}
 		m, err := sched.New(sched.Config{
-			Intervals: len(p.intervals), Own: p.own, Steps: p.schedule(), Epochs: o.Config.Epochs, Sync: inSync,
+			Intervals: len(p.intervals), Own: p.own, Steps: p.schedule(), Epochs: o.Config.Epochs, Sync: how.sync,
 		})
 		check(t, err)
 		ta := tap{Params: server, updates: make(chan engine.Update, o.Config.Epochs)}
 		taps = append(taps, ta)
+		local := backend.NewLocal(o.Device)
+		t.Cleanup(func() { local.Close() })
 		trainers = append(trainers, &trainer{
-			cfg:     trainerConfig{Epochs: o.Config.Epochs, Sync: inSync, Partition: k},
-			workers: w, backend: backend.NewLocal(o.Device), params: ta, exchange: port{net, k}, listener: &log{},
+			cfg:     trainerConfig{Epochs: o.Config.Epochs, Sync: how.sync, Partition: k},
+			workers: w, backend: local, params: ta, exchange: port{net, k}, listener: &log{},
 			train: p, machine: m, onEpoch: func(engine.Update) error { return nil },
 		})
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	var wg sync.WaitGroup
 	for _, tr := range trainers {
 		wg.Go(func() {
-			if err := tr.run(context.Background()); err != nil {
+			if err := tr.run(ctx); err != nil {
 				t.Errorf("partition %d: %v", tr.cfg.Partition, err)
+				cancel()
 			}
 		})
 	}
 	for range o.Config.Epochs {
-		u := <-server.Updates()
-		for _, ta := range taps {
-			ta.updates <- u
+		select {
+		case u := <-server.Updates():
+			out.losses = append(out.losses, u.Loss)
+			for _, ta := range taps {
+				ta.updates <- u
+			}
+		case <-ctx.Done():
 		}
 	}
 	wg.Wait()
 	final, err := server.Snapshot()
 	check(t, err)
-	sum := params.SHA256(prog.Params, final.Weights)
+	out.weights = final.Weights
 	check(t, server.Close())
-	return sum
+	return out
 }
 
 func check(t testing.TB, err error) {

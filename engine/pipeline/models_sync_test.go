@@ -1,0 +1,146 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"dorylus/engine"
+	"dorylus/engine/backend"
+	"dorylus/kernels"
+)
+
+// A sync run of every model has the same bits for any number of threads and
+// intervals.
+func TestEveryModelSameBitsForAnySchedule(t *testing.T) {
+	threads, cuts := []int{1, 2, 3}, []int{1, 3, 16}
+	if testing.Short() {
+		threads, cuts = []int{1, 3}, []int{1, 16}
+	}
+	everyModel(t, func(t *testing.T, m modelCase, seed uint64) {
+		base := m.options(t, seed, func(o *Options) { o.Config.Intervals = 5 })
+		want := mustTrain(t, base)
+		for _, n := range threads {
+			for _, cut := range cuts {
+				o := m.options(t, seed, func(o *Options) { o.Config.Threads, o.Config.Intervals = n, cut })
+				got := mustTrain(t, o)
+				sameBits(t, fmt.Sprintf("%d threads, %d intervals, seed %d", n, cut, seed), want, got, events(base).losses(), events(o).losses())
+			}
+		}
+	})
+}
+
+// One, two and three partitions that exchange rows, some of them twice and out of
+// order, make the weights of one process.
+func TestEveryModelSameBitsInPartitions(t *testing.T) {
+	everyModel(t, func(t *testing.T, m modelCase, seed uint64) {
+		o := m.options(t, seed)
+		want := mustTrain(t, o)
+		for _, parts := range []int{1, 2, 3} {
+			if testing.Short() && parts == 1 {
+				continue
+			}
+			what := fmt.Sprintf("%d partitions, seed %d", parts, seed)
+			got := trainPartitioned(t, m.options(t, seed), partitioned{parts: parts, sync: true, seed: seed + uint64(parts)})
+			if d := firstLoss(events(o).losses(), got.losses); d != "" {
+				t.Errorf("%s: %s", what, d)
+			}
+			if d := firstDifference(want.Specs, want.State.Params.Weights, got.weights); d != "" {
+				t.Errorf("%s: %s", what, d)
+			}
+		}
+	})
+}
+
+// Partitions of an async run end, with every epoch's loss finite.
+func TestEveryModelRunsAsyncInPartitions(t *testing.T) {
+	everyModel(t, func(t *testing.T, m modelCase, seed uint64) {
+		o := m.options(t, seed)
+		got := trainPartitioned(t, o, partitioned{parts: 2, seed: seed})
+		for e, l := range got.losses {
+			if math.IsNaN(l) || math.IsInf(l, 0) || l <= 0 {
+				t.Errorf("seed %d: the loss of epoch %d is %v", seed, e, l)
+			}
+		}
+	})
+}
+
+// Workers that vanish before a task or with its answer change no bit.
+func TestEveryModelSameBitsWhenTasksAreLost(t *testing.T) {
+	everyModel(t, func(t *testing.T, m modelCase, seed uint64) {
+		base := m.options(t, seed)
+		want := mustTrain(t, base)
+		for slots := 1; slots <= 3; slots += 2 {
+			var f *flaky
+			o := m.options(t, seed, func(o *Options) {
+				local := backend.NewLocal(o.Device)
+				t.Cleanup(func() { local.Close() })
+				f = &flaky{Backend: local, slots: slots, rng: rand.New(rand.NewPCG(seed, 4)), of: map[string]int{}}
+				o.Backend = f
+			})
+			got := mustTrain(t, o)
+			what := fmt.Sprintf("%d slots, %d tasks lost, seed %d", slots, f.lost, seed)
+			if f.lost == 0 {
+				t.Errorf("%s: the test shows nothing", what)
+			}
+			sameBits(t, what, want, got, events(base).losses(), events(o).losses())
+			if n := count[engine.Retried](events(o)); n != f.lost {
+				t.Errorf("%s: %d retries reported", what, n)
+			}
+		}
+	})
+}
+
+// count is how many events of a kind a run has made.
+func count[E engine.Event](l *log) int {
+	n := 0
+	for _, e := range l.events {
+		if _, ok := e.(E); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// A training pass computes only the rows that the loss can see. Computing all rows
+// gives the same losses and weights, dropout included: to rounding, since rows are
+// multiplied in other company.
+func TestEveryModelTrainsAloneWhatTheLossSees(t *testing.T) {
+	everyModel(t, func(t *testing.T, m modelCase, seed uint64) {
+		gentle := func(o *Options) { o.Config.Optimizer, o.Config.LR = "sgd", 0.01 }
+		some := trainPartitioned(t, m.options(t, seed, gentle), partitioned{parts: 1, sync: true})
+		all := trainPartitioned(t, m.options(t, seed, gentle), partitioned{parts: 1, sync: true, allRows: true})
+		if m.model != "mlp" && m.model != "sgc" && all.rows <= some.rows {
+			t.Errorf("the training pass has %d rows, the one of everything %d: the test shows nothing", some.rows, all.rows)
+		}
+		closeLosses(t, "all rows", some.losses, all.losses)
+		for p, spec := range some.specs {
+			if d := far(some.weights[p], all.weights[p], 1e-5); d != "" {
+				t.Errorf("seed %d: %s%s", seed, spec.Name, d)
+			}
+		}
+	})
+}
+
+// far names the value of got that is furthest from want's, "" if none is further
+// than tol times want's largest.
+func far(want, got *kernels.Mat, tol float64) string {
+	if want.Rows != got.Rows || want.Cols != got.Cols {
+		return fmt.Sprintf(" is %d x %d, want %d x %d", got.Rows, got.Cols, want.Rows, want.Cols)
+	}
+	worst, largest, where := 0.0, 0.0, ""
+	for r := range want.Rows {
+		for c, x := range want.Row(r) {
+			y := got.Row(r)[c]
+			largest = max(largest, math.Abs(float64(x)))
+			if d := math.Abs(float64(x) - float64(y)); d > worst || d != d {
+				worst, where = d, fmt.Sprintf("[%d,%d] is %v, want %v", r, c, y, x)
+			}
+		}
+	}
+	if worst <= tol*largest {
+		return ""
+	}
+	return fmt.Sprintf("%s: off by %.3g of %.3g", where, worst, largest)
+}
