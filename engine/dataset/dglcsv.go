@@ -296,12 +296,12 @@ func (n *dglNodes) readEdges(ctx context.Context, in *input, m dglTable, sep str
 	raw := n.raw
 	return parseLines(ctx, b.name, rest, l.skip, p.parse, func(e *edgeBlock) error {
 		for i := 0; i < len(e.names); i += 2 {
-			u, okU := n.place[e.names[i]]
-			v, okV := n.place[e.names[i+1]]
+			u, okU := n.place[e.name(i)]
+			v, okV := n.place[e.name(i+1)]
 			if !okU || !okV {
-				missing := e.names[i]
+				missing := e.name(i)
 				if okU {
-					missing = e.names[i+1]
+					missing = e.name(i + 1)
 				}
 				return fmt.Errorf("read %s: edge record %d: vertex %q has no line in %s", b.name, len(raw.Src), clip(missing), n.meta.File)
 			}

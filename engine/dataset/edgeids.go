@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 )
 
@@ -64,10 +63,10 @@ func (e *edgeList) edges(index func(block *edgeBlock, i int) (int32, error)) err
 
 func (b *edgeBlock) len() int { return max(len(b.small), len(b.large)) }
 
-// id is number i of a block of numbers.
-func (b *edgeBlock) id(i int) int64 {
-	if b.large != nil {
-		return b.large[i]
+// id is id i of a block of numbers.
+func (e *edgeList) id(b *edgeBlock, i int) int64 {
+	if b.interned {
+		return e.ids.ids[b.small[i]]
 	}
 	return int64(b.small[i])
 }
@@ -76,7 +75,7 @@ func (b *edgeBlock) id(i int) int64 {
 func (e *edgeList) numberByIndex() error {
 	base, n := int64(e.in.opt.IDBase), int64(e.vertices)
 	err := e.edges(func(b *edgeBlock, i int) (int32, error) {
-		v := b.id(i) - base
+		v := e.id(b, i) - base
 		if v < 0 || v >= n {
 			hint := "give a row for every vertex, or declare more vertices"
 			if v == n && base == 0 {
@@ -102,66 +101,140 @@ func (e *edgeList) numberByIndex() error {
 	})
 }
 
-// numberedFrom is the names first, first+1, ... of n vertices, in one piece of memory.
+// numberedFrom is the names first, first+1, ... of n vertices.
 func numberedFrom(first, n int) []string {
-	var text []byte
-	end := make([]int, n)
-	for i := range end {
-		text = strconv.AppendInt(text, int64(first+i), 10)
-		end[i] = len(text)
+	ids := make([]int64, n)
+	for i := range ids {
+		ids[i] = int64(first + i)
 	}
-	all := string(text)
-	ids := make([]string, n)
-	start := 0
-	for i, e := range end {
-		ids[i] = all[start:e]
-		start = e
+	return decimals(ids)
+}
+
+// decimals is numbers as text, in one piece of memory.
+func decimals(ids []int64) []string {
+	size := 0
+	var digits [20]byte
+	for _, v := range ids {
+		size += len(strconv.AppendInt(digits[:0], v, 10))
 	}
-	return ids
+	text := make([]byte, 0, size)
+	names := make([]string, len(ids))
+	for i, v := range ids {
+		start := len(text)
+		text = strconv.AppendInt(text, v, 10)
+		names[i] = bytesAsString(text[start:])
+	}
+	return names
 }
 
 // numberByValue numbers the ids that occur in ascending order.
 func (e *edgeList) numberByValue(keyed []string) error {
-	seen := newIDSet(e.maxID(), e.totalIDs())
-	for _, b := range e.blocks {
-		for i := range b.len() {
-			seen.add(b.id(i))
-		}
-	}
+	also := make([]int64, len(keyed))
 	for i, s := range keyed {
 		v, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || v < 0 {
 			return fmt.Errorf("read %s: record %d: vertex %q is not a number, but those of %s are; make both the same, or say that ids are names", e.keyFile(), i, clip(s), e.file)
 		}
-		seen.add(v)
+		also[i] = v
 	}
-	ids, err := seen.number(e.file)
-	if err != nil {
+	if e.near(also) {
+		return e.numberNear(also)
+	}
+	for _, b := range e.blocks {
+		b.internIDs(&e.ids)
+	}
+	for _, v := range also {
+		e.ids.number(v)
+	}
+	if _, err := vertexCount(e.file, int64(len(e.ids.ids))); err != nil {
 		return err
 	}
-	raw := e.raw
-	raw.N = len(ids)
-	dense := raw.N == 0 || ids[raw.N-1] == int64(raw.N-1)
-	if !dense {
-		raw.IDs = make([]string, raw.N)
-		for i, v := range ids {
-			raw.IDs[i] = strconv.FormatInt(v, 10)
-		}
-		top := ids[raw.N-1]
-		raw.Findings = append(raw.Findings, Finding{Code: "id-gaps", Severity: Info, Count: top + 1 - int64(raw.N), First: firstGap(ids),
-			Effect: fmt.Sprintf("ids run to %d, but %d of them occur: only these are vertices, in ascending order", top, raw.N),
-			Remedy: "declare the number of vertices if those that do not occur exist too"})
-	}
-	if err := e.edges(func(b *edgeBlock, i int) (int32, error) { return seen.rank(b.id(i)), nil }); err != nil {
+	rank, sorted := e.ids.ascending()
+	e.nameByValue(sorted)
+	if err := e.edges(func(b *edgeBlock, i int) (int32, error) { return rank[b.small[i]], nil }); err != nil {
 		return err
 	}
 	return e.attach(func(id string) (int32, bool) {
 		v, err := strconv.ParseInt(id, 10, 64)
-		if err != nil || !seen.has(v) {
+		if err != nil {
 			return 0, false
 		}
-		return seen.rank(v), true
+		k, ok := e.ids.lookup(v)
+		if !ok {
+			return 0, false
+		}
+		return rank[k], true
 	})
+}
+
+// near says whether the largest id is so near to the count of ids that an array over
+// all numbers up to it is smaller than a table of those that occur.
+func (e *edgeList) near(also []int64) bool {
+	top, count := int64(-1), int64(len(also))
+	for _, b := range e.blocks {
+		if b.interned {
+			return false
+		}
+		top, count = max(top, b.max), count+int64(b.len())
+	}
+	for _, v := range also {
+		top = max(top, v)
+	}
+	return top < 2*count+1<<16 && top < math.MaxInt32
+}
+
+// numberNear is numberByValue by an array.
+func (e *edgeList) numberNear(also []int64) error {
+	top := int64(-1)
+	for _, b := range e.blocks {
+		top = max(top, b.max)
+	}
+	for _, v := range also {
+		top = max(top, v)
+	}
+	rank := make([]int32, top+1)
+	for _, b := range e.blocks {
+		for _, v := range b.small {
+			rank[v] = 1
+		}
+	}
+	for _, v := range also {
+		rank[v] = 1
+	}
+	var sorted []int64
+	for v, on := range rank {
+		rank[v] = -1
+		if on != 0 {
+			rank[v] = int32(len(sorted))
+			sorted = append(sorted, int64(v))
+		}
+	}
+	e.nameByValue(sorted)
+	if err := e.edges(func(b *edgeBlock, i int) (int32, error) { return rank[b.small[i]], nil }); err != nil {
+		return err
+	}
+	return e.attach(func(id string) (int32, bool) {
+		v, err := strconv.ParseInt(id, 10, 64)
+		if err != nil || v < 0 || v > top || rank[v] < 0 {
+			return 0, false
+		}
+		return rank[v], true
+	})
+}
+
+// nameByValue sets the vertices: the ids that occur, ascending, which are their names
+// unless they are 0..N-1.
+func (e *edgeList) nameByValue(ids []int64) {
+	raw := e.raw
+	raw.N = len(ids)
+	if raw.N == 0 || ids[raw.N-1] == int64(raw.N-1) {
+		return
+	}
+	raw.IDs = decimals(ids)
+	top := ids[raw.N-1]
+	raw.Findings = append(raw.Findings, Finding{Code: "id-gaps", Severity: Info, Count: top + 1 - int64(raw.N), First: firstGap(ids),
+		Effect: fmt.Sprintf("ids run to %d, but %d of them occur: only these are vertices, in ascending order", top, raw.N),
+		Remedy: "declare the number of vertices (--vertices) if those that do not occur exist too"})
 }
 
 func firstGap(ids []int64) string {
@@ -183,118 +256,27 @@ func (e *edgeList) keyFile() string {
 	return e.raw.Files[len(e.raw.Files)-1]
 }
 
-func (e *edgeList) maxID() int64 {
-	top := int64(-1)
-	for _, b := range e.blocks {
-		top = max(top, b.max)
-	}
-	return top
-}
-
-func (e *edgeList) totalIDs() int64 {
-	n := int64(0)
-	for _, b := range e.blocks {
-		n += int64(b.len())
-	}
-	return n
-}
-
 // numberByName numbers names: those with a row first, then those of the edges.
 func (e *edgeList) numberByName(keyed []string) error {
-	var all interner
-	for _, s := range keyed {
-		all.number(s)
+	all := &e.seen
+	vertex := func(k int32) int32 { return k } // of each name of the edges
+	if len(keyed) > 0 {
+		all = &interner{}
+		for _, s := range keyed {
+			all.number(s)
+		}
+		of := make([]int32, 0, e.seen.count)
+		for _, s := range e.seen.list() {
+			of = append(of, all.number(s))
+		}
+		vertex = func(k int32) int32 { return of[k] }
 	}
-	if len(keyed) == 0 {
-		all = e.seen
-	}
-	vertex := make([]int32, len(e.seen.names)) // of each name of the edges
-	for i, s := range e.seen.names {
-		vertex[i] = all.number(s)
-	}
-	if err := e.edges(func(b *edgeBlock, i int) (int32, error) { return vertex[b.small[i]], nil }); err != nil {
+	if err := e.edges(func(b *edgeBlock, i int) (int32, error) { return vertex(b.small[i]), nil }); err != nil {
 		return err
 	}
-	e.raw.N, e.raw.IDs = len(all.names), all.names
+	e.raw.N, e.raw.IDs = all.count, all.list()
 	if e.vertices >= 0 && e.raw.N != e.vertices {
 		return fmt.Errorf("read %s: %d vertices have names, but there are %d by %s", e.file, e.raw.N, e.vertices, e.declared)
 	}
 	return e.attach(all.lookup)
-}
-
-// idSet is a set of numbers that can say how many smaller ones it has: an array
-// where the largest is near the count, else a map.
-type idSet struct {
-	dense  []int32
-	sparse map[int64]int32
-}
-
-func newIDSet(top, count int64) *idSet {
-	if top < 2*count+1<<16 && top < math.MaxInt32 {
-		return &idSet{dense: make([]int32, top+1)}
-	}
-	return &idSet{sparse: map[int64]int32{}}
-}
-
-func (s *idSet) add(v int64) {
-	if s.sparse == nil {
-		if v < int64(len(s.dense)) {
-			s.dense[v] = 1
-			return
-		}
-		if v < 2*int64(len(s.dense))+1024 {
-			s.dense = append(s.dense, make([]int32, v+1-int64(len(s.dense)))...)
-			s.dense[v] = 1
-			return
-		}
-		s.sparse = map[int64]int32{}
-		for u, on := range s.dense {
-			if on != 0 {
-				s.sparse[int64(u)] = 1
-			}
-		}
-		s.dense = nil
-	}
-	s.sparse[v] = 1
-}
-
-// number gives every member its rank and returns the members, ascending.
-func (s *idSet) number(file string) ([]int64, error) {
-	var ids []int64
-	if s.sparse == nil {
-		for v, on := range s.dense {
-			s.dense[v] = -1
-			if on != 0 {
-				s.dense[v] = int32(len(ids))
-				ids = append(ids, int64(v))
-			}
-		}
-		return ids, nil
-	}
-	if _, err := vertexCount(file, int64(len(s.sparse))); err != nil {
-		return nil, err
-	}
-	for v := range s.sparse {
-		ids = append(ids, v)
-	}
-	slices.Sort(ids)
-	for i, v := range ids {
-		s.sparse[v] = int32(i)
-	}
-	return ids, nil
-}
-
-func (s *idSet) has(v int64) bool {
-	if s.sparse == nil {
-		return v >= 0 && v < int64(len(s.dense)) && s.dense[v] >= 0
-	}
-	_, ok := s.sparse[v]
-	return ok
-}
-
-func (s *idSet) rank(v int64) int32 {
-	if s.sparse == nil {
-		return s.dense[v]
-	}
-	return s.sparse[v]
 }

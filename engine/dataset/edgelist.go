@@ -97,7 +97,8 @@ type edgeList struct {
 	file     string // of edges, for messages
 	byName   bool
 	weighted bool
-	seen     interner // names of the edges
+	seen     interner   // names of the edges
+	ids      idInterner // ids of the edges where some are large
 
 	vertices int    // declared number of vertices, -1: none
 	declared string // by what
@@ -182,9 +183,17 @@ func (e *edgeList) readEdges(ctx context.Context) error {
 		if e.byName {
 			block.intern(&e.seen)
 		}
-		e.blocks = append(e.blocks, block)
+		e.add(block)
 		return nil
 	})
+}
+
+// add keeps a block of edges, in 4 bytes an id.
+func (e *edgeList) add(block *edgeBlock) {
+	if block.large != nil {
+		block.internIDs(&e.ids)
+	}
+	e.blocks = append(e.blocks, block)
 }
 
 // at is field i, "" where a line is too short.

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -8,14 +9,31 @@ import (
 )
 
 // edgeBlock is the edges of one block of text. Ids are numbers, small where all fit
-// 32 bits, or names until intern has numbered them.
+// 32 bits, or names; intern numbers names and large ids.
 type edgeBlock struct {
-	small  []int32 // source, target, source, target, ...
-	large  []int64 // the same where an id needs it; then small is empty
-	names  []string
-	hashes []uint32 // of names
-	weight []float32
-	max    int64 // largest id, -1 for none
+	small    []int32 // source, target, source, target, ...
+	large    []int64 // the same where an id needs it; then small is empty
+	interned bool    // small has numbers of an interner, not ids
+	text     []byte  // that names are parts of
+	names    []textSpan
+	hashes   []uint32 // of names
+	weight   []float32
+	max      int64 // largest id, -1 for none
+}
+
+// textSpan is the n bytes from at on.
+type textSpan struct{ at, n uint32 }
+
+// name is the i-th one; it shares the block's memory.
+func (e *edgeBlock) name(i int) string {
+	s := e.names[i]
+	return bytesAsString(e.text[s.at : s.at+s.n])
+}
+
+// addName appends a name that is not part of the block's text.
+func (e *edgeBlock) addName(s string) {
+	e.names = append(e.names, textSpan{uint32(len(e.text)), uint32(len(s))})
+	e.text = append(e.text, s...)
 }
 
 // edgeParser parses lines of cols columns.
@@ -75,7 +93,8 @@ func fastPair(b []byte, sep byte) (u, v int64, n int) {
 	for ; i < len(b) && b[i]-'0' < 10; i++ {
 		u = u*10 + int64(b[i]-'0')
 	}
-	if i == 0 || i > 18 || i >= len(b) || b[i] != sep {
+	// 19 digits are at most 2^63 - 1, or negative here; 20 may be anything.
+	if i == 0 || i > 19 || u < 0 || i >= len(b) || b[i] != sep {
 		return 0, 0, 0
 	}
 	i++
@@ -83,7 +102,7 @@ func fastPair(b []byte, sep byte) (u, v int64, n int) {
 	for ; i < len(b) && b[i]-'0' < 10; i++ {
 		v = v*10 + int64(b[i]-'0')
 	}
-	if i == start || i-start > 18 {
+	if i == start || i-start > 19 || v < 0 {
 		return 0, 0, 0
 	}
 	if i < len(b) && b[i] == '\r' {
@@ -270,34 +289,37 @@ func parseID(s string, line int) (int64, error) {
 // parseNames reads a block whose ids are names; intern numbers them.
 func (p edgeParser) parseNames(b []byte) (*edgeBlock, int, error) {
 	e := &edgeBlock{max: -1}
-	all := string(b) // one copy, of which names are parts
-	e.names = make([]string, 0, len(b)/8)
-	line, plain := 0, p.plain()
-	for ; len(all) > 0; line++ {
-		text := all
-		if i := strings.IndexByte(all, '\n'); i >= 0 {
-			text, all = all[:i], all[i+1:]
-		} else {
-			all = ""
+	e.text = append(make([]byte, 0, len(b)), b...)
+	e.names = make([]textSpan, 0, len(b)/8)
+	line := 0
+	plain := p.plain() && bytes.IndexByte(b, '"') < 0 && (p.sep != ' ' || bytes.IndexByte(b, '\t') < 0)
+	for at := 0; at < len(b); line++ {
+		start := at
+		text := b[at:]
+		if i := bytes.IndexByte(text, '\n'); i >= 0 {
+			text = text[:i]
+			at++
 		}
+		at += len(text)
 		if plain {
-			if u, v, ok := fastNames(text, p.sep); ok {
-				e.names = append(e.names, u, v)
+			if u, v := fastNames(text, p.sep); v > 0 {
+				e.names = append(e.names, textSpan{uint32(start), uint32(u)}, textSpan{uint32(start + u + 1), uint32(v)})
 				continue
 			}
 		}
-		raw := []byte(strings.TrimSuffix(text, "\r"))
-		if isBlank(raw) || isComment(raw) {
+		text = bytes.TrimSuffix(text, []byte("\r"))
+		if isBlank(text) || isComment(text) {
 			continue
 		}
-		f, n := p.fields(raw)
+		f, n := p.fields(text)
 		if err := p.columns(n, line); err != nil {
 			return nil, line, err
 		}
 		if f[0] == "" || f[1] == "" {
 			return nil, line, atLine(line, "a vertex is missing")
 		}
-		e.names = append(e.names, f[0], f[1])
+		e.addName(f[0])
+		e.addName(f[1])
 		if err := p.addWeight(e, f[2], line); err != nil {
 			return nil, line, err
 		}
@@ -305,24 +327,21 @@ func (p edgeParser) parseNames(b []byte) (*edgeBlock, int, error) {
 	return e, line, nil
 }
 
-// fastNames cuts "ada,bob" where it is that simple: no quotes, blanks around names,
-// comments or further columns.
-func fastNames(s string, sep byte) (u, v string, ok bool) {
-	i := strings.IndexByte(s, sep)
-	if i <= 0 || i+1 >= len(s) {
-		return "", "", false
+// fastNames is the lengths of both names of "ada,bob", a line without quotes, where it
+// is that simple: no blanks around names, comments or further columns. Elsewhere v is 0.
+func fastNames(s []byte, sep byte) (u, v int) {
+	u = bytes.IndexByte(s, sep)
+	if u <= 0 || u+1 >= len(s) {
+		return 0, 0
 	}
-	u, v = s[:i], s[i+1:]
-	if v[len(v)-1] == '\r' {
-		v = v[:len(v)-1]
+	t := s[u+1:]
+	if t[len(t)-1] == '\r' {
+		t = t[:len(t)-1]
 	}
-	if v == "" || !bare(u[0]) || !bare(u[len(u)-1]) || !bare(v[0]) || !bare(v[len(v)-1]) || strings.IndexByte(v, sep) >= 0 || strings.IndexByte(s, '"') >= 0 {
-		return "", "", false
+	if len(t) == 0 || !bare(s[0]) || !bare(s[u-1]) || !bare(t[0]) || !bare(t[len(t)-1]) || bytes.IndexByte(t, sep) >= 0 {
+		return 0, 0
 	}
-	if sep == ' ' && strings.IndexByte(s, '\t') >= 0 {
-		return "", "", false
-	}
-	return u, v, true
+	return u, len(t)
 }
 
 // bare says whether a name's first or last byte needs no further look: printable
@@ -331,16 +350,32 @@ func bare(c byte) bool { return c > ' ' && c < 0x7f && c != '#' && c != '%' && c
 
 // intern replaces the block's names by their numbers.
 func (e *edgeBlock) intern(n *interner) {
-	e.small = make([]int32, len(e.names))
-	n.numberAll(e.names, e.hashes, e.small)
-	e.names, e.hashes = nil, nil
+	e.small, e.interned = make([]int32, len(e.names)), true
+	n.numberAll(e, e.small)
+	e.text, e.names, e.hashes = nil, nil, nil
+}
+
+// internIDs replaces the block's ids by their numbers.
+func (e *edgeBlock) internIDs(n *idInterner) {
+	if e.interned {
+		return
+	}
+	if e.large == nil {
+		e.large = make([]int64, len(e.small))
+		for i, v := range e.small {
+			e.large[i] = int64(v)
+		}
+	}
+	e.small, e.interned = make([]int32, len(e.large)), true
+	n.numberAll(e.large, e.small)
+	e.large = nil
 }
 
 // hash prepares the block's names for intern.
 func (e *edgeBlock) hash() {
 	e.hashes = make([]uint32, len(e.names))
 	for i, s := range e.names {
-		e.hashes[i] = hashName(s)
+		e.hashes[i] = hashName(e.text[s.at : s.at+s.n])
 	}
 }
 

@@ -297,11 +297,12 @@ func (g *sage) resolve(name string, vertices []sageVertex) error {
 		byID = byID || e >= int64(len(vertices))
 	}
 	raw.Src, raw.Dst = make([]int32, len(g.ends)/2), make([]int32, len(g.ends)/2)
+	refs := g.refs.list()
 	for k, e := range g.ends {
 		row, ok, id := int32(0), true, ""
 		switch {
 		case e < 0:
-			id = g.refs.names[-1-e]
+			id = refs[-1-e]
 			row, ok = g.row[id]
 		case byID:
 			id = strconv.FormatInt(e, 10)

@@ -1,36 +1,55 @@
 package dataset
 
 import (
+	"encoding/binary"
 	"hash/maphash"
-	"strings"
 )
 
 // interner numbers names in order of appearance. The zero value is ready to use.
 //
-// Its table holds, for each name, 32 bits of its hash and its number, so that a table
-// of n names is 8 bytes times at most 4 n and grows without hashing anything again.
-// A name costs about three cache misses: its slot, its header and its letters;
-// numberAll looks up a batch at a time, so that those of a batch overlap.
+// A name is a record in chunks of memory, in order of appearance: its number, its
+// length and its letters, to a multiple of 8 bytes. The table has, for each name, 24
+// bits of its hash and where its record is, 8 bytes times 2 to 4 a name. So a look-up
+// costs about two cache misses, its slot and its record; numberAll looks up a batch at a
+// time, so that those of a batch overlap. Nothing in it is a pointer for each name, which
+// the garbage collector would have to follow.
 type interner struct {
-	table []uint64 // hash<<32 | number+1, at hash modulo the length or after it; 0: free
-	names []string
-	chunk []byte // where the letters of new names go
-
-	touched byte // keeps the reads that only fetch from being removed
+	table  []uint64 // tag<<internShift | place/8+1, at hash modulo the length or after it; 0: free
+	chunks [][]byte // a record's place is the number of its chunk << internChunk | where it begins
+	count  int
 }
+
+const (
+	internShift  = 40 // a tag above, a place below
+	internChunk  = 20 // log2 of the bytes of a chunk; a longer record has a chunk of its own
+	internHeader = 8
+	internBatch  = 32 // how many look-ups overlap
+)
 
 // internSeed only decides where names lie in the table, never how they are numbered.
 var internSeed = maphash.MakeSeed()
 
-func hashName(s string) uint32 { return uint32(maphash.String(internSeed, s)) }
+func hashName(s []byte) uint32 { return uint32(maphash.Bytes(internSeed, s)) }
 
-// internBatch is how many look-ups overlap.
-const internBatch = 32
+// internTag is the part of a hash that a slot keeps, in its place.
+func internTag(h uint32) uint64 { return uint64(h>>8) << internShift }
+
+// record is the memory from a place on.
+func (n *interner) record(slot uint64) []byte {
+	place := (slot&(1<<internShift-1) - 1) << 3
+	return n.chunks[place>>internChunk][place&(1<<internChunk-1):]
+}
+
+// nameOf is the name of a record.
+func nameOf(r []byte) []byte {
+	return r[internHeader : internHeader+binary.LittleEndian.Uint32(r[4:])]
+}
 
 // number is name's, a new one if it has none.
 func (n *interner) number(name string) int32 {
 	n.reserve(1)
-	return n.put(hashName(name), name)
+	b := []byte(name)
+	return n.put(hashName(b), b)
 }
 
 // lookup is name's number, if it has one.
@@ -38,47 +57,55 @@ func (n *interner) lookup(name string) (int32, bool) {
 	if len(n.table) == 0 {
 		return 0, false
 	}
-	h := hashName(name)
+	b := []byte(name)
+	h := hashName(b)
 	mask := uint32(len(n.table) - 1)
 	for slot := h & mask; n.table[slot] != 0; slot = (slot + 1) & mask {
-		if e := n.table[slot]; uint32(e>>32) == h && n.names[uint32(e)-1] == name {
-			return int32(uint32(e) - 1), true
+		if k, ok := n.is(n.table[slot], h, b); ok {
+			return k, true
 		}
 	}
 	return 0, false
 }
 
-// numberAll numbers names, whose hashes are given, into out.
-func (n *interner) numberAll(names []string, hashes []uint32, out []int32) {
+// is says whether a slot is name's, and its number.
+func (n *interner) is(slot uint64, h uint32, name []byte) (int32, bool) {
+	if slot>>internShift<<internShift != internTag(h) {
+		return 0, false
+	}
+	r := n.record(slot)
+	return int32(binary.LittleEndian.Uint32(r)), string(nameOf(r)) == string(name)
+}
+
+// numberAll numbers the names of a block, whose hashes are given, into out.
+func (n *interner) numberAll(e *edgeBlock, out []int32) {
 	var entry [internBatch]uint64
-	var known [internBatch]string
-	for lo := 0; lo < len(names); lo += internBatch {
+	var number [internBatch]uint32
+	for lo := 0; lo < len(e.names); lo += internBatch {
 		n.reserve(internBatch)
-		part, hash := names[lo:min(lo+internBatch, len(names))], hashes[lo:]
+		part, hash := e.names[lo:min(lo+internBatch, len(e.names))], e.hashes[lo:]
 		mask := uint32(len(n.table) - 1)
+		// No branch may wait for memory here, or the look-ups would wait for each other.
 		for i := range part {
-			slot := hash[i] & mask
-			e := n.table[slot]
-			for e != 0 && uint32(e>>32) != hash[i] {
+			entry[i] = n.table[hash[i]&mask]
+		}
+		for i, x := range entry[:len(part)] {
+			slot, tag := hash[i]&mask, internTag(hash[i])
+			for x != 0 && x>>internShift<<internShift != tag {
 				slot = (slot + 1) & mask
-				e = n.table[slot]
+				x = n.table[slot]
 			}
-			entry[i] = e
+			entry[i] = x
 		}
-		for i := range part {
-			known[i] = ""
-			if e := entry[i]; e != 0 {
-				known[i] = n.names[uint32(e)-1]
-			}
-		}
-		for i := range part { // fetches the letters, all at once
-			if known[i] != "" {
-				n.touched ^= known[i][0]
+		for i := range part { // fetches the records, all at once
+			if entry[i] != 0 {
+				number[i] = binary.LittleEndian.Uint32(n.record(entry[i]))
 			}
 		}
-		for i, name := range part {
-			if name != "" && known[i] == name {
-				out[lo+i] = int32(uint32(entry[i]) - 1)
+		for i, s := range part {
+			name := e.text[s.at : s.at+s.n]
+			if entry[i] != 0 && string(nameOf(n.record(entry[i]))) == string(name) {
+				out[lo+i] = int32(number[i])
 			} else {
 				out[lo+i] = n.put(hash[i], name)
 			}
@@ -87,55 +114,73 @@ func (n *interner) numberAll(names []string, hashes []uint32, out []int32) {
 }
 
 // put finds name or adds it; reserve has made room.
-func (n *interner) put(h uint32, name string) int32 {
+func (n *interner) put(h uint32, name []byte) int32 {
 	mask := uint32(len(n.table) - 1)
 	slot := h & mask
 	for ; n.table[slot] != 0; slot = (slot + 1) & mask {
-		if e := n.table[slot]; uint32(e>>32) == h && n.names[uint32(e)-1] == name {
-			return int32(uint32(e) - 1)
+		if k, ok := n.is(n.table[slot], h, name); ok {
+			return k
 		}
 	}
-	k := len(n.names)
-	n.names = append(n.names, n.keep(name))
-	n.table[slot] = uint64(h)<<32 | uint64(k+1)
+	k := n.count
+	n.count++
+	n.table[slot] = internTag(h) | n.keep(uint32(k), name)
 	return int32(k)
 }
 
-// keep copies a name to a chunk of letters, so that it does not hold on to a block of
-// text, and small names need no allocation of their own.
-func (n *interner) keep(name string) string {
-	const chunk = 64 << 10
-	if len(name) > chunk/4 {
-		return strings.Clone(name)
+// keep writes a record and returns what a slot says of its place.
+func (n *interner) keep(number uint32, name []byte) uint64 {
+	size := (internHeader + len(name) + 7) &^ 7
+	last := len(n.chunks) - 1
+	if last < 0 || cap(n.chunks[last])-len(n.chunks[last]) < size {
+		n.chunks = append(n.chunks, make([]byte, 0, max(size, 1<<internChunk)))
+		last++
 	}
-	if cap(n.chunk)-len(n.chunk) < len(name) {
-		n.chunk = make([]byte, 0, chunk)
-	}
-	start := len(n.chunk)
-	n.chunk = append(n.chunk, name...)
-	return bytesAsString(n.chunk[start:])
+	c := n.chunks[last]
+	at := len(c)
+	c = c[:at+size]
+	binary.LittleEndian.PutUint32(c[at:], number)
+	binary.LittleEndian.PutUint32(c[at+4:], uint32(len(name)))
+	copy(c[at+internHeader:], name)
+	n.chunks[last] = c
+	return (uint64(last)<<internChunk|uint64(at))>>3 + 1
 }
 
 // reserve makes the table large enough for more names, half full at most.
 func (n *interner) reserve(more int) {
 	size := max(len(n.table), 1024)
-	for 2*(len(n.names)+more) > size {
+	for 2*(n.count+more) > size {
 		size *= 2
 	}
 	if size == len(n.table) {
 		return
 	}
-	old := n.table
 	n.table = make([]uint64, size)
 	mask := uint32(size - 1)
-	for _, e := range old {
-		if e == 0 {
-			continue
-		}
-		slot := uint32(e>>32) & mask
+	n.each(func(r []byte, place uint64) {
+		h := hashName(nameOf(r))
+		slot := h & mask
 		for n.table[slot] != 0 {
 			slot = (slot + 1) & mask
 		}
-		n.table[slot] = e
+		n.table[slot] = internTag(h) | place
+	})
+}
+
+// each calls f for every record, in order, with what a slot says of its place.
+func (n *interner) each(f func(r []byte, place uint64)) {
+	for k, c := range n.chunks {
+		for at := 0; at < len(c); {
+			r := c[at:]
+			f(r, (uint64(k)<<internChunk|uint64(at))>>3+1)
+			at += (internHeader + len(nameOf(r)) + 7) &^ 7
+		}
 	}
+}
+
+// list is the names by number. They share the interner's memory.
+func (n *interner) list() []string {
+	names := make([]string, 0, n.count)
+	n.each(func(r []byte, _ uint64) { names = append(names, bytesAsString(nameOf(r))) })
+	return names
 }

@@ -175,11 +175,11 @@ func (l *linqs) readCites(ctx context.Context, in *input, name string) error {
 	var stray tally
 	err = parseLines(ctx, b.name, text, 0, p.parse, func(e *edgeBlock) error {
 		for i := 0; i < len(e.names); i += 2 {
-			cited, okU := l.place[e.names[i]]
-			citing, okV := l.place[e.names[i+1]]
+			cited, okU := l.place[e.name(i)]
+			citing, okV := l.place[e.name(i+1)]
 			if !okU || !okV {
 				stray.hit(func() string {
-					return fmt.Sprintf("record %d (%q, %q) of %s", record, clip(e.names[i]), clip(e.names[i+1]), b.name)
+					return fmt.Sprintf("record %d (%q, %q) of %s", record, clip(e.name(i)), clip(e.name(i+1)), b.name)
 				})
 			} else {
 				l.raw.Src, l.raw.Dst = append(l.raw.Src, cited), append(l.raw.Dst, citing)

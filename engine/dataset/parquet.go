@@ -150,7 +150,7 @@ func (e *edgeList) parquetEdges(name string, first bool) error {
 			return fmt.Errorf("read %s: column %s: %d weights for %d edges", file, weight.name, len(block.weight), p.rows)
 		}
 	}
-	e.blocks = append(e.blocks, block)
+	e.add(block)
 	return nil
 }
 
