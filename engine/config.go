@@ -54,6 +54,8 @@ type Config struct {
 	// Norm is what hidden layers are normalised by: "none" (default), "layer", or
 	// "batch" (over the rows that training sees).
 	Norm string `flag:"norm"`
+	// JumpingKnowledge computes the classes from all layers together; default false.
+	JumpingKnowledge bool `flag:"jumping-knowledge"`
 	// Bias adds a trainable vector to each layer; default true.
 	Bias bool `flag:"bias"`
 	// Activation follows every layer but the last: "relu" (default),

@@ -13,7 +13,7 @@ import (
 var otherValues = map[string]string{
 	"mode": "gpu", "data": "graph.csv", "features": "identity", "order": "hash", "split": "planetoid", "split-file": "s.json",
 	"split-index": "3", "model": "mlp", "layers": "5", "hidden": "99", "bias": "false", "activation": "tanh", "dropout": "0.25",
-	"heads": "3", "out-heads": "2", "aggregator": "max", "hops": "5", "alpha": "0.5", "residual": "true", "norm": "layer", "attention-dropout": "0.1",
+	"heads": "3", "out-heads": "2", "aggregator": "max", "hops": "5", "alpha": "0.5", "residual": "true", "jumping-knowledge": "true", "norm": "layer", "attention-dropout": "0.1",
 	"input-dropout": "0", "epochs": "7", "optimizer": "sgd", "lr": "0.125", "momentum": "0.9", "weight-decay": "0.001",
 	"lr-schedule": "cosine", "lr-step": "30", "lr-gamma": "0.5", "warmup": "5", "clip-norm": "1.5", "class-weights": "balanced", "metric": "roc-auc",
 	"weight-decay-scope": "all", "seed": "42", "runs": "3", "eval-every": "2", "patience": "11", "target-accuracy": "0.75",

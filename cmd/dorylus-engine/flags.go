@@ -43,6 +43,7 @@ var settingHelp = []help{
 	{"hops", groupModel, "sgc, appnp: how often the neighbours are averaged (appnp: 10)"},
 	{"alpha", groupModel, "appnp: share of the prediction itself in each hop"},
 	{"residual", groupModel, "add each hidden layer's input to its output"},
+	{"jumping-knowledge", groupModel, "compute the classes from all layers, which are all hidden ones then"},
 	{"norm", groupModel, "normalisation of hidden layers: " + list(engine.Norms)},
 	{"activation", groupModel, list(engine.Activations) + " (gat: elu)"},
 	{"bias", groupModel, "add a trainable vector in each layer"},

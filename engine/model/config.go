@@ -35,6 +35,9 @@ type Config struct {
 	// widths differ; Norm is "", "layer" or "batch". Neither touches the last layer.
 	Residual bool
 	Norm     string
+	// JumpingKnowledge computes the logits from all layers, which are all hidden
+	// ones then, instead of the last one alone.
+	JumpingKnowledge bool
 
 	Features int // input width
 	Classes  int // output width

@@ -20,20 +20,18 @@ import (
 // head, from which both backward gathers compute the coefficients again.
 func GAT(cfg Config) *Program {
 	b := newBuilder(cfg)
-	h, width := X, cfg.Features
-	for l := 1; l <= cfg.Layers; l++ {
-		heads, d := cfg.Heads, cfg.Hidden
-		_, e := b.layerEnd(l)
-		last := l == cfg.Layers
-		if last {
-			heads, d = cfg.OutHeads, cfg.Classes
+	widths := b.widths()
+	for l := range widths {
+		if !b.isOutput(l + 1) {
+			widths[l] *= cfg.Heads
 		}
-		out := heads * d
-		conv := func(h int, e epilogue) int { return b.gat(h, width, heads, d, l, last, e) }
-		h = b.layer(h, l, width, out, e, conv)
-		width = out
 	}
-	b.loss(h)
+	b.loss(b.stack(widths, func(h, width, out, l int, e epilogue) int {
+		if b.isOutput(l) {
+			return b.gat(h, width, cfg.OutHeads, out, l, true, e)
+		}
+		return b.gat(h, width, cfg.Heads, out/cfg.Heads, l, false, e)
+	}))
 	return b.finish()
 }
 

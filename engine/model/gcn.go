@@ -1,7 +1,5 @@
 package model
 
-import "dorylus/kernels"
-
 // GCN is the graph convolutional network of Kipf and Welling (ICLR 2017):
 //
 //	H_l = drop(act(Â·H_{l-1}·W_l + b_l)),   H_0 = X
@@ -11,14 +9,7 @@ import "dorylus/kernels"
 // gather of constant dense features is made once and kept.
 func GCN(cfg Config) *Program {
 	b := newBuilder(cfg)
-	h, width := X, cfg.Features
-	for l := 1; l <= cfg.Layers; l++ {
-		out, e := b.layerEnd(l)
-		conv := func(h int, e epilogue) int { return b.gcn(h, width, out, l, e) }
-		h = b.layer(h, l, width, out, e, conv)
-		width = out
-	}
-	b.loss(h)
+	b.loss(b.stack(b.widths(), b.gcn))
 	return b.finish()
 }
 
@@ -41,20 +32,12 @@ func (b *builder) gcn(h, width, out, l int, e epilogue) int {
 // MLP is the control without a graph: the same layers with no gather.
 func MLP(cfg Config) *Program {
 	b := newBuilder(cfg)
-	b.loss(b.mlp())
+	b.loss(b.stack(b.widths(), b.lin))
 	return b.finish()
 }
 
 // plain is no epilogue.
 var plain = epilogue{bias: NoBuf}
-
-// layerEnd is layer l's width and epilogue, the bias left out.
-func (b *builder) layerEnd(l int) (int, epilogue) {
-	if l == b.cfg.Layers {
-		return b.cfg.Classes, epilogue{bias: NoBuf, act: kernels.Identity, layer: l}
-	}
-	return b.cfg.Hidden, epilogue{bias: NoBuf, act: b.cfg.Activation, drop: b.cfg.Dropout, layer: l}
-}
 
 func (b *builder) withBias(e epilogue, l, width int) epilogue {
 	return b.withBiasNamed(e, name("conv", l)+".bias", l, width)

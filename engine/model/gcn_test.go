@@ -72,7 +72,7 @@ func TestGradientsAreDerivatives(t *testing.T) {
 	const n, features, classes = 13, 6, 4
 	for _, model := range Names() {
 		for _, layers := range []int{1, 2, 3, 5} {
-			for variant := range 20 {
+			for variant := range 24 {
 				if layers == 5 && variant > 3 {
 					continue // deep and wide takes long and shows nothing new
 				}
@@ -92,15 +92,16 @@ func TestGradientsAreDerivatives(t *testing.T) {
 					cfg.Residual, cfg.Norm = true, "layer"
 				}
 				if variant >= 16 {
-					cfg.Residual, cfg.Norm = false, "batch"
+					cfg.Residual, cfg.Norm = sparse, "batch"
+					cfg.JumpingKnowledge = wide || inDrop
 				}
-				if variant == 17 {
-					cfg.Residual = true
+				if variant >= 22 {
+					cfg.Norm = ""
 				}
 				if extras && !sparse && model == "sage" {
 					cfg.Aggregator = "max"
 				}
-				name := fmt.Sprintf("%s/layers=%d/sparse=%t/inputdropout=%t/wide=%t/extras=%t", model, layers, sparse, inDrop, wide, extras)
+				name := fmt.Sprintf("%s/layers=%d/sparse=%t/inputdropout=%t/wide=%t/residual=%t/norm=%s/jump=%t", model, layers, sparse, inDrop, wide, cfg.Residual, cfg.Norm, cfg.JumpingKnowledge)
 				t.Run(name, func(t *testing.T) { checkGradients(t, cfg, n, uint64(variant)) })
 			}
 		}
@@ -129,8 +130,8 @@ func checkGradients(t *testing.T, cfg Config, n int, seed uint64) {
 		}
 	}
 	r.run()
-	if z := nearestCorner(r); z < 2e-4 {
-		t.Logf("seed %d: an attention score is %g from LeakyReLU's corner, where there is no derivative; taking another", seed, z)
+	if z := nearestCorner(r); z < 4e-3 {
+		t.Logf("seed %d: an attention score is %g from LeakyReLU's corner, which a step would cross; taking another", seed, z)
 		checkGradients(t, cfg, n, seed+100)
 		return
 	}

@@ -10,14 +10,7 @@ import "fmt"
 // product comes before the sum where that is narrower.
 func GIN(cfg Config) *Program {
 	b := newBuilder(cfg)
-	h, width := X, cfg.Features
-	for l := 1; l <= cfg.Layers; l++ {
-		out, e := b.layerEnd(l)
-		conv := func(h int, e epilogue) int { return b.gin(h, width, out, l, e) }
-		h = b.layer(h, l, width, out, e, conv)
-		width = out
-	}
-	b.loss(h)
+	b.loss(b.stack(b.widths(), b.gin))
 	return b.finish()
 }
 

@@ -7,16 +7,61 @@ import (
 	"dorylus/kernels"
 )
 
-// layer wraps a convolution with what the options add to every layer but the last:
+// convolution adds layer l, from width columns to out, on h.
+type convolution func(h, width, out, l int, e epilogue) int
+
+// stack adds the layers of the config, of these widths, and returns the logits: the
+// last layer, or with jumping knowledge a sum over all.
+func (b *builder) stack(widths []int, conv convolution) int {
+	h, width, sum := X, b.cfg.Features, NoBuf
+	for l, out := range widths {
+		h = b.layer(h, l+1, width, out, conv)
+		width = out
+		if b.cfg.JumpingKnowledge {
+			sum = b.jump(sum, h, l+1, width)
+		}
+	}
+	if b.cfg.JumpingKnowledge {
+		return sum
+	}
+	return h
+}
+
+// isOutput says that layer l computes the logits itself.
+func (b *builder) isOutput(l int) bool { return l == b.cfg.Layers && !b.cfg.JumpingKnowledge }
+
+// widths are the layers' numbers of columns.
+func (b *builder) widths() []int {
+	w := make([]int, b.cfg.Layers)
+	for l := range w {
+		w[l] = b.cfg.Hidden
+		if b.isOutput(l + 1) {
+			w[l] = b.cfg.Classes
+		}
+	}
+	return w
+}
+
+// lin is a layer without a graph.
+func (b *builder) lin(h, width, out, l int, e epilogue) int {
+	spec := ParamSpec{Name: name("lin", l) + ".weight", Rows: width, Cols: out, Init: Glorot, Transposed: true, Layer: l}
+	return b.linear(h, l, spec, b.withBiasNamed(e, name("lin", l)+".bias", l, out))
+}
+
+// layer wraps a convolution with what the options add to every layer but the one
+// that computes the logits:
 //
 //	H' = drop(act(norm(conv(H) + residual(H))))
 //
 // Without residual and norm the activation and the dropout are the convolution's
 // own epilogue.
-func (b *builder) layer(h, l, width, out int, e epilogue, conv func(h int, e epilogue) int) int {
-	last := l == b.cfg.Layers
-	if last || !b.cfg.Residual && b.cfg.Norm == "" {
-		return conv(h, e)
+func (b *builder) layer(h, l, width, out int, conv convolution) int {
+	if b.isOutput(l) {
+		return conv(h, width, out, l, epilogue{bias: NoBuf, layer: l})
+	}
+	e := epilogue{bias: NoBuf, act: b.cfg.Activation, drop: b.cfg.Dropout, layer: l}
+	if !b.cfg.Residual && b.cfg.Norm == "" {
+		return conv(h, width, out, l, e)
 	}
 	var place *func()
 	res := NoBuf
@@ -30,7 +75,7 @@ func (b *builder) layer(h, l, width, out int, e epilogue, conv func(h int, e epi
 		}
 		place = b.later()
 	}
-	y := conv(h, plain)
+	y := conv(h, width, out, l, plain)
 	if res != NoBuf {
 		y = b.addSelf(place, y, res, NoBuf, l, plain)
 	}
@@ -41,6 +86,27 @@ func (b *builder) layer(h, l, width, out int, e epilogue, conv func(h int, e epi
 		y = b.batchNorm(y, l)
 	}
 	return b.activation(y, l, e)
+}
+
+// jump adds h's part of the logits of a jumping knowledge network (Xu et al., ICML
+// 2018) whose layers are concatenated: what follows the concatenation is a product
+// with one weight per layer, so the parts are added up on the way instead,
+//
+//	logits = sum over l of H_l·J_l + b
+//
+// sum has the parts of the layers below, NoBuf for none, for the vertices of a level
+// below h's or of its own.
+func (b *builder) jump(sum, h, l, width int) int {
+	spec := ParamSpec{Name: name("jump", l) + ".weight", Rows: width, Cols: b.cfg.Classes, Init: Glorot, Transposed: true, Layer: b.cfg.Layers}
+	e := plain
+	if l == b.cfg.Layers {
+		e = b.withBiasNamed(e, "jump.bias", l, b.cfg.Classes)
+	}
+	if sum == NoBuf {
+		return b.linear(h, l, spec, e)
+	}
+	place := b.later()
+	return b.addSelf(place, b.linear(h, l, spec, plain), sum, NoBuf, l, e)
 }
 
 // activation adds an epilogue as a stage of its own.

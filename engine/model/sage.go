@@ -16,14 +16,7 @@ import (
 // product where that is narrower, a maximum always before.
 func SAGE(cfg Config) *Program {
 	b := newBuilder(cfg)
-	h, width := X, cfg.Features
-	for l := 1; l <= cfg.Layers; l++ {
-		out, e := b.layerEnd(l)
-		conv := func(h int, e epilogue) int { return b.sage(h, width, out, l, e) }
-		h = b.layer(h, l, width, out, e, conv)
-		width = out
-	}
-	b.loss(h)
+	b.loss(b.stack(b.widths(), b.sage))
 	return b.finish()
 }
 

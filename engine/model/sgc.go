@@ -46,7 +46,7 @@ func SGC(cfg Config) *Program {
 //	H = MLP(X),  Z_0 = H,  Z_k = (1-alpha)·Â·Z_{k-1} + alpha·H,  logits = Z_K
 func APPNP(cfg Config) *Program {
 	b := newBuilder(cfg)
-	h := b.mlp()
+	h := b.stack(b.widths(), b.lin)
 	z, start := h, h
 	for k := range cfg.Hops {
 		liftPlace := b.later()
@@ -116,16 +116,4 @@ func (b *builder) blend(a, h int, alpha float32, layer int) int {
 		})
 	})
 	return out
-}
-
-// mlp adds the layers of an MLP on the features.
-func (b *builder) mlp() int {
-	h, width := X, b.cfg.Features
-	for l := 1; l <= b.cfg.Layers; l++ {
-		out, e := b.layerEnd(l)
-		spec := ParamSpec{Name: name("lin", l) + ".weight", Rows: width, Cols: out, Init: Glorot, Transposed: true, Layer: l}
-		h = b.linear(h, l, spec, b.withBiasNamed(e, name("lin", l)+".bias", l, out))
-		width = out
-	}
-	return h
 }

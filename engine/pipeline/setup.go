@@ -27,7 +27,7 @@ func ModelConfig(c *engine.Config, st *store.Store) (model.Config, error) {
 	}
 	return model.Config{
 		Hops: c.Hops, Alpha: float32(c.Alpha), Heads: c.Heads, OutHeads: c.OutHeads, AttentionDropout: float32(c.AttentionDropout),
-		Aggregator: c.Aggregator, Residual: c.Residual, Norm: norm,
+		Aggregator: c.Aggregator, Residual: c.Residual, Norm: norm, JumpingKnowledge: c.JumpingKnowledge,
 		Model: c.Model, Layers: c.Layers, Hidden: c.Hidden, Bias: c.Bias, Activation: act,
 		Dropout: float32(c.Dropout), InputDropout: float32(c.InputDropout),
 		Features: st.Meta.Features, Classes: st.Meta.Classes, Sparse: sparse(c.Model, c.Aggregator, st),
