@@ -1,0 +1,123 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"dorylus/engine"
+	"dorylus/engine/backend"
+	"dorylus/engine/dataset"
+	"dorylus/engine/model"
+	"dorylus/kernels"
+)
+
+// Embed is the last hidden representation of all vertices in the user's order, without
+// dropout: what the last layer reads.
+//
+//   - gcn, gat, sage, gin, mlp: the output of the last layer but one, after its
+//     normalisation and activation; gat's heads lie side by side.
+//   - appnp: that of its MLP, before the propagation.
+//   - with jumping knowledge: the output of the last layer, all of which the logits read.
+//   - sgc: the propagated features Â^K·X, dense.
+//
+// A model of one layer has none: it reads the features.
+func Embed(ctx context.Context, o PredictOptions) (*kernels.Mat, error) {
+	st := o.Store
+	if o.Model.Features != st.Meta.Features || o.Model.Classes != st.Meta.Classes {
+		return nil, fmt.Errorf("embed %s: it has %d features and %d classes, the model was trained on %d and %d: give the data of the run",
+			st.Meta.Name, st.Meta.Features, st.Meta.Classes, o.Model.Features, o.Model.Classes)
+	}
+	o.Model.Sparse = sparse(o.Model.Model, o.Model.Aggregator, st)
+	if o.Model.Model == "sgc" {
+		o.Model.Sparse, o.Model.InputDropout = false, 0 // so that the propagated features are made
+	}
+	prog, err := o.Model.Build()
+	if err != nil {
+		return nil, fmt.Errorf("embed: %w", err)
+	}
+	buf, err := hidden(o.Model, prog)
+	if err != nil {
+		return nil, fmt.Errorf("embed %s: %w", st.Meta.Name, err)
+	}
+	w, err := newWorkers(o.Device, o.Threads)
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	in := newInputs(o.Device, st)
+	defer in.close()
+	ev, err := newEvaluator(in, w, prog, o.Model.Sparse, 4*o.Threads, st, dataset.Split{}, "")
+	if err != nil {
+		return nil, err
+	}
+	defer ev.pass.close()
+	if !prog.Bufs[buf].Const {
+		local := backend.NewLocal(o.Device)
+		defer local.Close()
+		t := &trainer{workers: w, backend: local, eval: ev}
+		if err := t.forward(ctx, engine.Weights{Mats: o.Weights}); err != nil {
+			return nil, err
+		}
+	}
+	src := ev.pass.full[buf]
+	dst := kernels.FromSlice(src.Rows, src.Cols, make([]float32, src.Rows*src.Cols))
+	for v := range src.Rows {
+		copy(dst.Row(int(st.Order[v])), src.Row(v))
+	}
+	return dst, nil
+}
+
+// hidden is the buffer that Embed describes: the last one that the layer has made and
+// that a forward step reads. A buffer's name ends with its layer's number.
+func hidden(c model.Config, prog *model.Program) (int, error) {
+	if c.Model == "sgc" {
+		if buf := prog.Steps[0].In[0]; c.Hops > 0 {
+			return buf, nil
+		}
+		return 0, fmt.Errorf("sgc without hops has no hidden representation: it reads the features themselves")
+	}
+	layer, width := c.Layers-1, c.Hidden
+	if c.Model == "gat" {
+		width *= c.Heads
+	}
+	if c.JumpingKnowledge {
+		// The same program with logits as wide as nothing else, to tell them apart.
+		layer = c.Layers
+		c.Classes = 8*width + 8
+		var err error
+		if prog, err = c.Build(); err != nil {
+			return 0, err
+		}
+	}
+	if layer == 0 {
+		return 0, fmt.Errorf("a %s of one layer has no hidden representation, it reads the features themselves: train with --layers=2 or more, or write --scores", c.Model)
+	}
+	found := model.NoBuf
+	for _, s := range prog.Steps[:prog.Forward] {
+		for _, b := range s.In {
+			of := prog.Bufs[b]
+			propagated := c.Model == "appnp" && of.Level > 0 // hops are numbered as layers are
+			// Gradients and what only they read are there where a loss is fused to the last step.
+			back := strings.HasPrefix(of.Name, "d") || strings.HasPrefix(of.Name, "lse") || strings.HasPrefix(of.Name, "stat")
+			if of.Cols == width && !of.PerBlock && !propagated && !back && numbered(of.Name) == layer {
+				found = max(found, b)
+			}
+		}
+	}
+	if found == model.NoBuf {
+		return 0, fmt.Errorf("the model %s does not say which of its values are those of hidden layer %d", c.Model, layer)
+	}
+	return found, nil
+}
+
+// numbered is the number at the end of a name, -1 for none.
+func numbered(name string) int {
+	digits := name[len(strings.TrimRight(name, "0123456789")):]
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return -1
+	}
+	return n
+}
