@@ -53,7 +53,10 @@ func (a *app) check(ctx context.Context, src string, opt dataset.Options, asJSON
 		findings = st.Meta.Findings
 		sum = checked{Name: st.Meta.Name, Format: "store", Vertices: st.Meta.Vertices, Records: st.Meta.Edges}
 	} else {
+		show := a.stages(asJSON)
+		opt.Progress = show.bytes("read")
 		raw, err := openSource(ctx, src, opt)
+		show.clear()
 		if err != nil {
 			return stoppedEarly(ctx, err)
 		}

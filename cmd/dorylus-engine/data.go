@@ -35,7 +35,9 @@ func (a *app) loadData(ctx context.Context, c *engine.Config, quiet bool) (*stor
 		}
 		return st, nil
 	}
-	raw, err := openSource(ctx, c.Data, dataset.Options{SplitFile: c.SplitFile})
+	show := a.stages(quiet)
+	defer show.clear()
+	raw, err := openSource(ctx, c.Data, dataset.Options{SplitFile: c.SplitFile, Progress: show.bytes("read")})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +50,7 @@ func (a *app) loadData(ctx context.Context, c *engine.Config, quiet bool) (*stor
 	}
 	st, err := prepare.Build(ctx, raw, prepare.Options{
 		Features: featureChoice(c.Features, raw.Format), Split: c.Split, Seed: seed, Order: c.Order,
-		Threads: c.Threads, Partitioner: partitioner, Consume: true, Progress: a.stages(quiet),
+		Threads: c.Threads, Partitioner: partitioner, Consume: true, Progress: show.counting(),
 	})
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"dorylus/engine"
 	"dorylus/engine/dataset"
+	"dorylus/engine/order"
 	"dorylus/engine/prepare"
 	"dorylus/engine/store"
 )
@@ -19,12 +20,21 @@ import (
 type prepareFlags struct {
 	read      readFlags
 	out       string
+	as        string // what is written: asStore or asDistDGL
+	chunks    int
+	memory    bytesFlag
 	build     prepare.Options
 	features  string
 	overwrite bool
 	force     bool
 	json      bool
 }
+
+// What prepare writes.
+const (
+	asStore   = "store"
+	asDistDGL = "distdgl"
+)
 
 // readFlags say how a source is read.
 type readFlags struct{ opt dataset.Options }
@@ -72,17 +82,21 @@ It says what it changed. A source that training would get wrong is refused.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&f.out, "out", "o", "", "write the store to this new `FOLDER`")
+	fs.StringVar(&f.as, "as", asStore, "what to write: store, or distdgl (DistDGL's chunked format, in the source's vertex order, for DGL's tools)")
+	fs.IntVar(&f.chunks, "chunks", 1, "with --as=distdgl: cut edges and vertices into so many `CHUNKS`")
 	fs.StringVar(&f.build.Order, "order", prepare.Auto, "vertex order: "+list(engine.Orders))
 	fs.StringVar(&f.build.Direction, "direction", prepare.Auto, "auto (by the format), directed, undirected (reverse edges are added), reverse")
 	fs.StringVar(&f.build.SelfLoops, "self-loops", prepare.Keep, "keep or remove")
 	fs.StringVar(&f.features, "features", "", list(engine.FeatureChoices)+" (default: row-normalize for Planetoid files, else none)")
 	fs.StringVar(&f.build.Split, "split", "", "make a split: planetoid, per-class:20/30, random:60/20/20 (default: the source's own)")
 	fs.Uint64Var(&f.build.Seed, "seed", 0, "seed of --split and --order")
+	fs.Var(&f.memory, "memory", "`BYTES` that computing the order may take beside the graph (512MiB, 4GB); where the best method needs more, --order=auto takes a cheaper one; 0: any number")
 	fs.IntVar(&f.build.Threads, "threads", 0, "workers; 0: one per core")
 	fs.BoolVar(&f.overwrite, "overwrite", false, "replace a store that is there already")
 	fs.BoolVar(&f.force, "force", false, "write the store even if training would be wrong")
 	fs.BoolVar(&f.json, "json", false, "print what was done as one JSON object")
 	f.read.add(cmd)
+	complete(cmd, "as", []string{asStore, asDistDGL})
 	complete(cmd, "order", engine.Orders)
 	complete(cmd, "direction", []string{prepare.Auto, prepare.Directed, prepare.Undirected, prepare.Reverse})
 	complete(cmd, "self-loops", []string{prepare.Keep, prepare.Remove})
@@ -95,12 +109,20 @@ func (a *app) prepare(ctx context.Context, src string, f *prepareFlags) error {
 	if f.build.Split != "" && f.read.opt.SplitFile != "" {
 		return usagef("--split-file=%s: give either it or --split=%s, not both", f.read.opt.SplitFile, f.build.Split)
 	}
+	if err := f.checkAs(); err != nil {
+		return err
+	}
 	opt := f.build
-	opt.Features = featureChoice(f.features, "")
+	opt.Features, opt.Memory = featureChoice(f.features, ""), int64(f.memory)
+	if f.as == asDistDGL {
+		opt.Order = order.Natural // what is written is in the source's order
+	}
 	if err := opt.Validate(); err != nil {
 		return usage(err)
 	}
-	f.read.opt.Progress = a.stages(f.json)
+	show := a.stages(f.json)
+	defer show.clear()
+	f.read.opt.Progress = show.bytes("read")
 	raw, err := openSource(ctx, src, f.read.opt)
 	if err != nil {
 		return stoppedEarly(ctx, err)
@@ -110,15 +132,21 @@ func (a *app) prepare(ctx context.Context, src string, f *prepareFlags) error {
 		return fmt.Errorf("prepare %s: %w; --force would write it anyway", src, firstProblem(err, src))
 	}
 	opt.Features = featureChoice(f.features, raw.Format)
-	opt.Partitioner, opt.Consume, opt.Progress = partitioner, true, a.stages(f.json)
+	opt.Partitioner, opt.Consume, opt.Progress = partitioner, true, show.counting()
 	st, err := prepare.Build(ctx, raw, opt)
 	if err != nil {
 		return stoppedEarly(ctx, err)
 	}
-	if err := store.Write(ctx, f.out, st, store.WriteOptions{Overwrite: f.overwrite}); err != nil {
+	if f.as == asDistDGL {
+		err = dataset.WriteDistDGL(ctx, f.out, prepare.Raw(st), f.chunks)
+	} else {
+		err = store.Write(ctx, f.out, st, store.WriteOptions{Overwrite: f.overwrite, Progress: show.writing()})
+	}
+	if err != nil {
 		return stoppedEarly(ctx, err)
 	}
-	p := prepared{st.Meta, f.out, splitSizes(st), time.Since(start).Seconds()}
+	show.clear()
+	p := prepared{st.Meta, f.out, f.as, splitSizes(st), time.Since(start).Seconds()}
 	if f.json {
 		return p.printJSON(a)
 	}
@@ -126,26 +154,28 @@ func (a *app) prepare(ctx context.Context, src string, f *prepareFlags) error {
 	return err
 }
 
-// stages shows how far prepare is, on a terminal.
-func (a *app) stages(quiet bool) func(string, int64, int64) {
-	if quiet || a.columns == 0 {
-		return nil
+// checkAs refuses flags that do not go with --as.
+func (f *prepareFlags) checkAs() error {
+	switch {
+	case f.as != asStore && f.as != asDistDGL:
+		return usagef("--as=%s: choose one of %s, %s", f.as, asStore, asDistDGL)
+	case f.as == asStore && f.chunks != 1:
+		return usagef("--chunks=%d: a store is not cut into chunks: add --as=distdgl", f.chunks)
+	case f.as == asDistDGL && f.chunks < 1:
+		return usagef("--chunks=%d: give 1 or more", f.chunks)
+	case f.as == asDistDGL && f.overwrite:
+		return usagef("--overwrite: only a store is replaced: name a new folder for --as=distdgl")
+	case f.as == asDistDGL && f.build.Order != prepare.Auto && f.build.Order != order.Natural:
+		return usagef("--order=%s: --as=distdgl keeps the source's order: leave it out", f.build.Order)
 	}
-	return func(stage string, done, total int64) {
-		line := stage
-		if stage == "done" {
-			line = ""
-		} else if total > 0 && done > 0 {
-			line += fmt.Sprintf(" %d %%", 100*done/total)
-		}
-		fmt.Fprintf(a.err, "\r%-20s\r", line)
-	}
+	return nil
 }
 
 // prepared is what prepare has done.
 type prepared struct {
 	meta    store.Meta
 	dir     string
+	as      string
 	splits  []splitSize
 	seconds float64
 }
@@ -170,7 +200,7 @@ func (p *prepared) printJSON(a *app) error {
 	enc.SetIndent("", "  ")
 	m := &p.meta
 	return enc.Encode(map[string]any{
-		"store": p.dir, "name": m.Name, "source": m.Source, "vertices": m.Vertices, "edges": m.Edges,
+		p.as: p.dir, "name": m.Name, "source": m.Source, "vertices": m.Vertices, "edges": m.Edges,
 		"features": m.Features, "feature_kind": m.FeatureKind, "classes": m.Classes, "weighted": m.Weighted, "symmetric": m.Symmetric,
 		"order": m.Order, "block_rows": m.BlockRows, "splits": p.splits, "split_spec": m.SplitSpec,
 		"changes": notNil(m.Changes), "findings": findingsJSON(m.Findings), "seconds": p.seconds,
@@ -199,6 +229,13 @@ func (p *prepared) words() string {
 	}
 	if len(p.splits) == 0 {
 		b.WriteString("No split: prepare again with --split, for example --split=random:60/20/20, before training\n")
+	}
+	if p.as == asDistDGL {
+		if len(p.splits) > 1 {
+			fmt.Fprintf(&b, "DistDGL's format holds one split: wrote %q\n", p.splits[0].Name)
+		}
+		fmt.Fprintf(&b, "Wrote %s in %.1f s, in DistDGL's chunked format: metadata.json names the files\n", p.dir, p.seconds)
+		return b.String()
 	}
 	fmt.Fprintf(&b, "Wrote %s in %.1f s; train with: dorylus-engine --data=%s\n", p.dir, p.seconds, p.dir)
 	return b.String()

@@ -105,6 +105,8 @@ func kindOf(f *pflag.Flag) string {
 		return "a whole number from 0 on"
 	case "bool":
 		return "true or false"
+	case "bytes":
+		return "a number of bytes, as 512MiB or 4GB"
 	}
 	return "a " + f.Value.Type()
 }

@@ -41,7 +41,8 @@ func detectDistDGL(in *input) bool { return in.dir && in.exists("metadata.json")
 // edges (csv, numpy or Parquet) and of the vertices' arrays, of which label, train_mask,
 // val_mask and test_mask are what they say and feat, or the others side by side in the
 // order of their names, the features; of the edges' arrays, weight is the weight. One
-// kind of vertex is read; edges of several kinds are read as one.
+// kind of vertex is read; edges of several kinds are read as one. A file ids.txt beside it
+// names the vertices.
 func readDistDGL(ctx context.Context, in *input) (*Raw, error) {
 	b, err := in.open("metadata.json")
 	if err != nil {
@@ -60,7 +61,7 @@ func readDistDGL(ctx context.Context, in *input) (*Raw, error) {
 	if c.meta.Name != "" {
 		c.raw.Name = c.meta.Name
 	}
-	for _, step := range []func(context.Context) error{c.count, c.edges, c.nodes} {
+	for _, step := range []func(context.Context) error{c.count, c.edges, c.nodes, c.ids} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -89,6 +90,30 @@ func (c *chunks) count(context.Context) error {
 	var err error
 	c.raw.N, err = vertexCount("metadata.json", n)
 	return err
+}
+
+// ids reads the names of the vertices, one a line, which WriteDistDGL leaves beside the
+// graph.
+func (c *chunks) ids(context.Context) error {
+	if !c.in.exists(chunkIDs) {
+		return nil
+	}
+	b, err := c.in.open(chunkIDs)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	text, err := b.bytes(maxFile)
+	if err != nil {
+		return err
+	}
+	names := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	if c.raw.N > 0 && len(names) != c.raw.N {
+		return fmt.Errorf("read %s: %d names, one a line, for %d vertices; give each vertex one, or remove the file", chunkIDs, len(names), c.raw.N)
+	}
+	c.raw.IDs = names[:c.raw.N]
+	c.raw.Files = append(c.raw.Files, chunkIDs)
+	return nil
 }
 
 // file checks the path of a piece: below the folder, as far as the format allows.

@@ -54,6 +54,7 @@ func TestDistDGLRefuses(t *testing.T) {
 		{"shape", "f.npy", npyBytes("<i8", "(2, 1)", []int64{1, 2}), "shape [2 1] is not edges x 2"},
 		{"rows", "x1.npy", npyBytes("<f4", "(2, 2)", []float32{5, 6, 7, 8}), "hold 8 values, not 3 rows of 2"},
 		{"columns", "x1.npy", npyBytes("<f4", "(1, 1)", []float32{5}), "1 columns, but the piece before it has 2"},
+		{"ids", "ids.txt", "a\nb\n", "read ids.txt: 2 names, one a line, for 3 vertices"},
 		{"label", "y.npy", vector("<f4", 3, []float32{1, 0.5, 0}), "record 1: label 0.5 is not a class number"},
 		{"mask", "m.npy", vector("<i8", 3, []int64{1, 2, 0}), "mask value 2 is neither"},
 	} {
@@ -119,6 +120,9 @@ func sameGraph(t *testing.T, got, want *Raw) {
 		if want.Undirected && want.Src[i] != want.Dst[i] {
 			src, dst = append(src, want.Dst[i]), append(dst, want.Src[i])
 		}
+	}
+	if !slices.Equal(got.IDs, want.IDs) {
+		t.Errorf("ids %q, want %q", got.IDs, want.IDs)
 	}
 	if got.N != want.N || !slices.Equal(got.Src, src) || !slices.Equal(got.Dst, dst) || !slices.Equal(got.Weight, weight) || got.Undirected {
 		t.Errorf("got %d vertices, %v -> %v by %v; want %v -> %v by %v", got.N, got.Src, got.Dst, got.Weight, src, dst, weight)

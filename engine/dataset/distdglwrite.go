@@ -12,12 +12,14 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // Names of the only kinds of vertex and edge that WriteDistDGL writes.
 const (
 	chunkNodeType = "_N"
 	chunkEdgeType = "_N:_E:_N"
+	chunkIDs      = "ids.txt" // a name a line; DGL does not read it
 )
 
 // WriteDistDGL writes r to the new folder dir in DistDGL's chunked format, in the given
@@ -51,6 +53,14 @@ func WriteDistDGL(ctx context.Context, dir string, r *Raw, chunks int) (err erro
 	return nil
 }
 
+// lineOf refuses names that ids.txt cannot hold, one a line.
+func lineOf(id string) error {
+	if strings.ContainsAny(id, "\n") {
+		return fmt.Errorf("the name %q has a line end: rename the vertex", clip(id))
+	}
+	return nil
+}
+
 // chunkWriter writes one graph.
 type chunkWriter struct {
 	dir    string
@@ -77,8 +87,11 @@ func (w *chunkWriter) write(ctx context.Context) error {
 		return err
 	}
 	if r.IDs != nil {
-		err := w.file("ids.txt", func(b *bufio.Writer) error {
+		err := w.file(chunkIDs, func(b *bufio.Writer) error {
 			for _, id := range r.IDs {
+				if err := lineOf(id); err != nil {
+					return err
+				}
 				b.WriteString(id)
 				b.WriteByte('\n')
 			}

@@ -51,6 +51,9 @@ const (
 	Identity     = "identity"
 )
 
+// Done is the last stage that Options.Progress is told.
+const Done = "done"
+
 // Options says what prepare does to a graph. The zero value keeps what the
 // source says and picks the order by itself.
 type Options struct {
@@ -122,6 +125,9 @@ func (opt Options) Validate() error {
 		if !slices.Contains(f.known, f.value) {
 			return fmt.Errorf("unknown %s %q: use one of %q", f.name, f.value, f.known)
 		}
+	}
+	if opt.Memory < 0 {
+		return fmt.Errorf("%d bytes of memory for the order: use 0 for no limit, or a positive number", opt.Memory)
 	}
 	if opt.Threads < 0 {
 		return fmt.Errorf("%d threads: use 0 for one per core, or a positive number", opt.Threads)
@@ -235,7 +241,7 @@ func build(ctx context.Context, raw *dataset.Raw, opt Options) (*store.Store, er
 	case s.Sparse != nil:
 		s.Meta.FeatureKind, s.Meta.Features = store.CSRFeatures, s.Sparse.Cols
 	}
-	opt.Progress("done", int64(raw.N), int64(raw.N))
+	opt.Progress(Done, int64(raw.N), int64(raw.N))
 	return s, nil
 }
 
