@@ -93,8 +93,31 @@ class WeightedGAT(GATConv):
         return F.dropout(alpha, p=self.dropout, training=self.training)
 
 
+class BatchNorm(nn.BatchNorm1d):
+    """BatchNorm1d whose statistics in training are those of some rows only."""
+
+    def forward(self, x, seen):
+        if not self.training:
+            return super().forward(x)
+        F.batch_norm(x[seen], self.running_mean, self.running_var, training=True, momentum=self.momentum)
+        var, mean = torch.var_mean(x[seen], 0, correction=0)
+        return (x - mean) / (var + self.eps).sqrt() * self.weight + self.bias
+
+
+class Bias(nn.Module):
+    """A vector."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(width))
+
+
 class Net(nn.Module):
-    """The model of a config (read_config) for a graph's features, classes and weights."""
+    """The model of a config (read_config) for a graph's features, classes and weights.
+    `train_rows` are the vertices that the loss is taken over: batch normalisation sees
+    those alone that it can reach."""
+
+    train_rows = None
 
     def __init__(self, config, features, classes, weighted, cached=False):
         super().__init__()
@@ -103,7 +126,7 @@ class Net(nn.Module):
         self.act = ACTIVATIONS[c["activation"]]()
         width = features
         for l in range(1, self.layers + 1):
-            last = l == self.layers
+            last = l == self.layers and not c["jumping_knowledge"]
             out = classes if last else c["hidden"]
             conv, made = self.conv(width, out, last, cached)
             setattr(self, f"conv{l}", conv)
@@ -111,7 +134,13 @@ class Net(nn.Module):
                 setattr(self, f"res{l}", nn.Linear(width, made, bias=False))
             if not last and c["norm"] == "layer":
                 setattr(self, f"norm{l}", nn.LayerNorm(made))
+            if not last and c["norm"] == "batch":
+                setattr(self, f"norm{l}", BatchNorm(made))
+            if c["jumping_knowledge"]:
+                setattr(self, f"jump{l}", nn.Linear(made, classes, bias=False))
             width = made
+        if c["jumping_knowledge"] and c["bias"]:
+            self.jump = Bias(classes)
 
     def conv(self, width, out, last, cached):
         """A layer and the width of its output."""
@@ -136,13 +165,29 @@ class Net(nn.Module):
         c = self.config
         edges = (edge_index,) if edge_weight is None else (edge_index, edge_weight)
         h = F.dropout(x, c["input_dropout"], self.training)
+        jumped = 0
         for l in range(1, self.layers + 1):
             y = getattr(self, f"conv{l}")(h, *edges)
-            if l == self.layers:
+            if l == self.layers and not c["jumping_knowledge"]:
                 return y
             if c["residual"]:
                 res = getattr(self, f"res{l}", None)
                 y = y + (h if res is None else res(h))
             if c["norm"] == "layer":
                 y = getattr(self, f"norm{l}")(y)
+            if c["norm"] == "batch":
+                y = getattr(self, f"norm{l}")(y, self.seen(len(x), edge_index, l))
             h = F.dropout(self.act(y), c["dropout"], self.training)
+            if c["jumping_knowledge"]:
+                jumped = jumped + getattr(self, f"jump{l}")(h)
+        return jumped + self.jump.bias if c["bias"] else jumped
+
+    def seen(self, n, edge_index, layer):
+        """The rows of a layer's output that the loss can reach."""
+        rows = torch.zeros(n, dtype=torch.bool)
+        if self.train_rows is None:
+            return ~rows
+        rows[self.train_rows] = True
+        for _ in range(self.layers - layer):
+            rows = rows.clone().index_fill_(0, edge_index[0][rows[edge_index[1]]], True)
+        return rows
