@@ -141,7 +141,8 @@ func (p *Plan) level(rows []int32, n int) Level {
 	return l
 }
 
-// closure is rows and their in-neighbours, ascending.
+// closure is rows and their in-neighbours, ascending. An edge of weight 0 makes no
+// neighbours.
 func closure(in *kernels.CSR, rows []int32) []int32 {
 	seen := make([]bool, in.Rows())
 	count := 0
@@ -153,8 +154,10 @@ func closure(in *kernels.CSR, rows []int32) []int32 {
 	}
 	for _, v := range rows {
 		mark(v)
-		for _, u := range in.Col[in.RowPtr[v]:in.RowPtr[v+1]] {
-			mark(u)
+		for e := in.RowPtr[v]; e < in.RowPtr[v+1]; e++ {
+			if in.Val == nil || in.Val[e] != 0 {
+				mark(in.Col[e])
+			}
 		}
 	}
 	all := make([]int32, 0, count)

@@ -52,11 +52,29 @@ var modelCases = []modelCase{
 	{"gin sparse, residual, layer norm", "gin", toyGraph{sparse: true, directed: true}, func(c *engine.Config) {
 		c.Residual, c.Norm, c.ClassWeights = true, "layer", "balanced"
 	}},
+	{"gcn batch norm, weights", "gcn", toyGraph{weighted: true, directed: true}, func(c *engine.Config) { c.Norm, c.InputDropout = "batch", 0 }},
+	{"gat residual, batch norm, sparse", "gat", toyGraph{sparse: true}, func(c *engine.Config) {
+		c.Heads, c.Residual, c.Norm, c.Layers = 2, true, "batch", 3
+	}},
+	{"sage max, batch norm", "sage", toyGraph{directed: true, multi: true}, func(c *engine.Config) { c.Aggregator, c.Norm, c.Layers = "max", "batch", 3 }},
+	{"gin residual, batch norm", "gin", toyGraph{weighted: true, directed: true}, func(c *engine.Config) {
+		c.Residual, c.Norm, c.Layers, c.Hidden = true, "batch", 3, 20
+	}},
 	{"sgc", "sgc", toyGraph{weighted: true, directed: true}, func(c *engine.Config) { c.InputDropout = 0 }},
 	{"sgc sparse", "sgc", toyGraph{sparse: true}, func(c *engine.Config) { c.Hops = 3 }},
 	{"appnp", "appnp", toyGraph{directed: true}, func(c *engine.Config) { c.Hops = 3 }},
 	{"appnp sparse, weights", "appnp", toyGraph{sparse: true, weighted: true}, func(c *engine.Config) { c.Hops, c.Layers = 2, 3 }},
+	{"appnp residual, batch norm", "appnp", toyGraph{directed: true}, func(c *engine.Config) {
+		c.Hops, c.Layers, c.Residual, c.Norm = 2, 3, true, "batch"
+	}},
 	{"mlp", "mlp", toyGraph{sparse: true}, func(*engine.Config) {}},
+	{"gcn jumping knowledge, residual", "gcn", toyGraph{weighted: true, directed: true}, func(c *engine.Config) {
+		c.Layers, c.JumpingKnowledge, c.Residual = 3, true, true
+	}},
+	{"gat jumping knowledge, sparse", "gat", toyGraph{sparse: true}, func(c *engine.Config) { c.Heads, c.Layers, c.JumpingKnowledge = 2, 3, true }},
+	{"sage max jumping knowledge, layer norm", "sage", toyGraph{directed: true}, func(c *engine.Config) {
+		c.Aggregator, c.Layers, c.JumpingKnowledge, c.Norm = "max", 3, true, "layer"
+	}},
 }
 
 // everyModel runs f as a subtest of each case; the seed is the case's own.
