@@ -73,7 +73,7 @@ func (c *checker) repeats(ptr []int64, col []int32) {
 		seen = true
 	}
 	f := Finding{Code: "duplicate-edges", Severity: Info, Count: count, First: first,
-		Effect: "they are merged into one edge: a neighbour counts once, however often it is listed", Remedy: "nothing to do, unless repeats are meant as weights: then give a weight column"}
+		Effect: "they are merged into one edge: a neighbour counts once, however often it is listed", Remedy: "nothing to do, unless repeats are meant as weights: then name a column of weights (--weight-column)"}
 	if r.Weight != nil {
 		f.Severity = Warning
 		f.Effect = "they are merged into one edge, and their weights are added"

@@ -76,7 +76,7 @@ func (c *checker) oneClass(size []int64) {
 	if large >= 0 && size[large] > 10*size[small] {
 		c.add(Finding{Code: "class-imbalance", Severity: Info, Count: int64(len(size)),
 			First:  fmt.Sprintf("class %s has %d vertices, class %s has %d", r.className(large), size[large], r.className(small), size[small]),
-			Effect: "accuracy is dominated by the large classes", Remedy: "watch the macro F1 score, or use class weights"})
+			Effect: "accuracy is dominated by the large classes", Remedy: "measure with --metric=macro-f1, or train with --class-weights=balanced"})
 	}
 	if large >= 0 && only(size, large) {
 		c.add(Finding{Code: "one-class", Severity: Warning, Count: size[large], First: "class " + r.className(large),
@@ -108,7 +108,7 @@ func (c *checker) manyClasses(size []int64, labelled int64) {
 	if small >= 0 && 100*size[small] < labelled {
 		c.add(Finding{Code: "rare-classes", Severity: Info, Count: rare(size, labelled),
 			First:  fmt.Sprintf("class %s has %d of %d vertices", r.className(small), size[small], labelled),
-			Effect: "always saying no is right for 99 % of the vertices: such classes are hardly predicted, and the micro F1 score hides it", Remedy: "watch the macro F1 score and ROC-AUC, or use class weights"})
+			Effect: "always saying no is right for 99 % of the vertices: such classes are hardly predicted, and the micro F1 score hides it", Remedy: "measure with --metric=macro-f1 or roc-auc, or train with --class-weights=balanced"})
 	}
 }
 

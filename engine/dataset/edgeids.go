@@ -77,9 +77,9 @@ func (e *edgeList) numberByIndex() error {
 	err := e.edges(func(b *edgeBlock, i int) (int32, error) {
 		v := e.id(b, i) - base
 		if v < 0 || v >= n {
-			hint := "give a row for every vertex, or declare more vertices"
+			hint := "give a row for every vertex, or declare more vertices (--vertices)"
 			if v == n && base == 0 {
-				hint = "if ids start at 1, say so; otherwise " + hint
+				hint = "if ids start at 1, say so (--id-base=1); otherwise " + hint
 			}
 			return 0, fmt.Errorf("vertex %d is outside [%d,%d), the range that %s gives; %s", v+base, base, base+n, e.declared, hint)
 		}
@@ -133,7 +133,7 @@ func (e *edgeList) numberByValue(keyed []string) error {
 	for i, s := range keyed {
 		v, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || v < 0 {
-			return fmt.Errorf("read %s: record %d: vertex %q is not a number, but those of %s are; make both the same, or say that ids are names", e.keyFile(), i, clip(s), e.file)
+			return fmt.Errorf("read %s: record %d: vertex %q is not a number, but those of %s are; make both the same, or say that ids are names (--names)", e.keyFile(), i, clip(s), e.file)
 		}
 		also[i] = v
 	}

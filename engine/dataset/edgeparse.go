@@ -279,9 +279,9 @@ func parseID(s string, line int) (int64, error) {
 	case err != nil && s == "":
 		return 0, atLine(line, "a vertex is missing")
 	case err != nil:
-		return 0, atLine(line, "vertex %q is not a number, but those before it are; correct it, or say that ids are names", clip(s))
+		return 0, atLine(line, "vertex %q is not a number, but those before it are; correct it, or say that ids are names (--names)", clip(s))
 	case v < 0:
-		return 0, atLine(line, "vertex %d is negative; vertices are numbered from 0, or say that ids are names", v)
+		return 0, atLine(line, "vertex %d is negative; vertices are numbered from 0, or say that ids are names (--names)", v)
 	}
 	return v, nil
 }
