@@ -8,10 +8,37 @@ import (
 	"dorylus/kernels"
 )
 
+// Pass is a kind of walk over the graph.
+type Pass uint8
+
+// The passes of a run.
+const (
+	Training Pass = iota
+	Evaluation
+	Passes int = iota
+)
+
+// Job is what a Backend that does its work elsewhere has to know of the run.
+type Job struct {
+	Model   model.Config
+	Program *model.Program
+	// Intervals is how many of them each pass has, in all.
+	Intervals [Passes]int
+	// Blocks are the contexts of all blocks of an interval of this partition, in
+	// order: what does not change from task to task is in them.
+	Blocks func(p Pass, interval int) []*model.Ctx
+}
+
+// Binder is a Backend that wants to know the job: Bind is called once, before Run.
+type Binder interface {
+	Bind(ctx context.Context, j *Job) error
+}
+
 // Work is a tensor task bound to its data. Only the rows of its blocks may be
 // touched, and only until Run returns.
 type Work struct {
 	task.Task
+	Pass Pass
 	// Ops are the step's ops that are due: all of them, or in an evaluation those
 	// before the loss.
 	Step *model.Step

@@ -23,6 +23,8 @@ type Ctx struct {
 	Seen [][]int32
 	// SparseX are the sparse input features, one graph row per row of level 0.
 	SparseX kernels.Graph
+	// Sparse is SparseX in host memory.
+	Sparse *kernels.CSR
 	// Weights and Grads are by parameter index.
 	Weights, Grads []*kernels.Mat
 

@@ -148,7 +148,7 @@ func (t *trainer) apply(ctx context.Context, j *job, step *model.Step) error {
 		return err
 	}
 	p := j.p
-	work := &engine.Work{Task: j.t, Step: step, Ops: p.ops(j.t.Step), Params: w}
+	work := &engine.Work{Task: j.t, Pass: p.kind(), Step: step, Ops: p.ops(j.t.Step), Params: w}
 	push := &engine.Push{ID: j.t.ID}
 	all := p.ctxs[j.t.Interval-p.own.Lo]
 	work.Blocks = make([]*model.Ctx, 0, len(all))

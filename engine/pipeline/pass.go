@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dorylus/engine"
 	"dorylus/engine/graph"
 	"dorylus/engine/model"
 	"dorylus/engine/sched"
@@ -26,6 +27,7 @@ type pass struct {
 	full    []*kernels.Mat // by buffer: an interval's own, private rows
 	pub     []published    // by buffer: what others read
 	sparse  kernels.Graph
+	rows0   *kernels.CSR   // sparse, in host memory
 	gathers []gatherArgs   // by step
 	ctxs    [][]*model.Ctx // by own interval, then block
 	owned   []*kernels.Mat
@@ -128,7 +130,8 @@ func (p *pass) bind(in *inputs, w *workers, c passConfig) error {
 		var err error
 		switch {
 		case b == model.X && c.sparse:
-			p.sparse, err = in.load(level.Features(in.st.Sparse))
+			p.rows0 = level.Features(in.st.Sparse)
+			p.sparse, err = in.load(p.rows0)
 		case spec.Const:
 			p.full[b], err = in.constant(p.prog, b, level, w)
 		case spec.Edges:
@@ -254,7 +257,7 @@ func (p *pass) contexts(in *inputs, c passConfig) {
 		r := p.intervals[i]
 		for b := r.Lo; b < r.Hi; b++ {
 			x := &model.Ctx{
-				Full: p.full, Level: levels, Rows: make([]kernels.Span, p.prog.Levels+1), IDs: ids, Self: self, SparseX: p.sparse,
+				Full: p.full, Level: levels, Rows: make([]kernels.Span, p.prog.Levels+1), IDs: ids, Self: self, SparseX: p.sparse, Sparse: p.rows0,
 				Seen:   p.seenIn(b),
 				Grads:  make([]*kernels.Mat, len(p.prog.Params)),
 				Labels: labels, Targets: targets, ClassW: c.classW, LossScale: c.lossScale, Loss: make([]float64, 1),
@@ -287,6 +290,14 @@ func (p *pass) ops(step int) []model.Op {
 		return s.Ops[:p.prog.ForwardOps]
 	}
 	return s.Ops
+}
+
+// kind is which of a run's passes it is.
+func (p *pass) kind() engine.Pass {
+	if p.train {
+		return engine.Training
+	}
+	return engine.Evaluation
 }
 
 // rows is an interval's row range at a level.

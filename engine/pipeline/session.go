@@ -89,7 +89,7 @@ type session struct {
 func Train(ctx context.Context, opt Options) (*Result, error) {
 	s := &session{opt: opt, start: time.Now(), best: Best{Epoch: -1}, saved: -1}
 	defer s.close()
-	if err := s.open(); err != nil {
+	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
 	res, err := s.run(ctx)
@@ -106,7 +106,7 @@ func Train(ctx context.Context, opt Options) (*Result, error) {
 
 // open builds the program, binds it twice (training, evaluation) and starts the
 // parameter server.
-func (s *session) open() error {
+func (s *session) open(ctx context.Context) error {
 	c, st := &s.opt.Config, s.opt.Store
 	if err := checkData(st, s.opt.Split); err != nil {
 		return err
@@ -153,6 +153,11 @@ func (s *session) open() error {
 	if t.eval, err = newEvaluator(s.in, t.workers, prog, cfg.Sparse, count, st, s.opt.Split, c.Metric); err != nil {
 		return err
 	}
+	if b, ok := t.backend.(engine.Binder); ok {
+		if err := b.Bind(ctx, t.job(cfg)); err != nil {
+			return fmt.Errorf("start %s: %w", t.backend.Name(), err)
+		}
+	}
 	if err := s.serve(); err != nil {
 		return err
 	}
@@ -188,6 +193,18 @@ func (s *session) serve() error {
 	s.server, err = params.New(pc)
 	t.params = s.server
 	return err
+}
+
+// job is the run as a backend that works elsewhere sees it.
+func (t *trainer) job(cfg model.Config) *engine.Job {
+	passes := [engine.Passes]*pass{engine.Training: t.train, engine.Evaluation: t.eval.pass}
+	j := &engine.Job{Model: cfg, Program: t.train.prog, Blocks: func(k engine.Pass, interval int) []*model.Ctx {
+		return passes[k].ctxs[interval-passes[k].own.Lo]
+	}}
+	for k, p := range passes {
+		j.Intervals[k] = len(p.intervals)
+	}
+	return j
 }
 
 func (s *session) announce(cfg model.Config) {
