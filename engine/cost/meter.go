@@ -84,7 +84,7 @@ func (m *Meter) Seconds() float64 { return m.pastSeconds + m.use.Seconds }
 func (m *Meter) Note() string {
 	b := m.Bill()
 	if m.rates == nil {
-		return "not priced: no instance type was asked for"
+		return "not priced: the run was started without prices"
 	}
 	parts := []string{"time measured here, priced as " + servers(m.rates.Graph, m.rates.Region)}
 	if len(m.rates.Param) > 0 {

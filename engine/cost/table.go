@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"dorylus/engine"
@@ -147,7 +148,14 @@ func parse(data []byte) (*Table, error) {
 		x.Source = ""
 	}
 	t.Sources = nil
-	return &t, errors.Join(errs...)
+	if len(errs) > 0 {
+		texts := make([]string, len(errs))
+		for i, err := range errs {
+			texts[i] = err.Error()
+		}
+		return nil, errors.New(strings.Join(texts, "; "))
+	}
+	return &t, nil
 }
 
 // resolve finds the origin of a figure and checks that it has a date.
@@ -193,8 +201,11 @@ func (t *Table) overlay(own *Table) {
 		if x.BaselineMbps == 0 {
 			x.BaselineMbps = old.BaselineMbps
 		}
+		if x.GPUs == 0 {
+			x.GPUs = old.GPUs
+		}
 		if x.GPU == "" {
-			x.GPUs, x.GPU = old.GPUs, old.GPU
+			x.GPU = old.GPU
 		}
 		t.Instances[i] = x
 	}

@@ -31,9 +31,9 @@ func file(t *testing.T, text string) string {
 func TestSnapshot(t *testing.T) {
 	table := load(t, "")
 	golden := map[string]string{
-		"c5n.2xlarge":   `{"type":"c5n.2xlarge","usd_per_hour":0.432,"vcpus":8,"memory_gib":21,"baseline_mbps":10000,"origin":{"date":"2026-07-20","from":"AWS's Karpenter, which generates it from the price list","certainty":"two files, of 6 and 20 Jul 2026, agree"}}`,
-		"p2.xlarge":     `{"type":"p2.xlarge","usd_per_hour":0.9,"vcpus":4,"memory_gib":61,"gpus":1,"gpu":"K80","origin":{"date":"2026-07-20","from":"AWS's Karpenter, which generates it from the price list","certainty":"two files, of 6 and 20 Jul 2026, agree"}}`,
-		"p5en.48xlarge": `{"type":"p5en.48xlarge","usd_per_hour":63.296,"vcpus":192,"memory_gib":2048,"baseline_mbps":3200000,"gpus":8,"gpu":"H200","origin":{"date":"2026-07-20","from":"AWS's Karpenter, which generates it from the price list","certainty":"two files, of 6 and 20 Jul 2026, agree"}}`,
+		"c5n.2xlarge":   `{"type":"c5n.2xlarge","usd_per_hour":0.432,"vcpus":8,"memory_gib":21,"baseline_mbps":10000,"origin":{"date":"2026-07-20","from":"price files of AWS's Karpenter","certainty":"those of 6 and 20 Jul 2026 agree"}}`,
+		"p2.xlarge":     `{"type":"p2.xlarge","usd_per_hour":0.9,"vcpus":4,"memory_gib":61,"gpus":1,"gpu":"K80","origin":{"date":"2026-07-20","from":"price files of AWS's Karpenter","certainty":"those of 6 and 20 Jul 2026 agree"}}`,
+		"p5en.48xlarge": `{"type":"p5en.48xlarge","usd_per_hour":63.296,"vcpus":192,"memory_gib":2048,"baseline_mbps":3200000,"gpus":8,"gpu":"H200","origin":{"date":"2026-07-20","from":"price files of AWS's Karpenter","certainty":"those of 6 and 20 Jul 2026 agree"}}`,
 	}
 	for name, want := range golden {
 		x, err := table.Lookup(name)

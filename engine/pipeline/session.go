@@ -40,7 +40,7 @@ type Options struct {
 	// other than "" ends the run for that reason, with a checkpoint.
 	Stop    func() string
 	Rates   *engine.Rates // by which the run is billed; nil: not priced
-	Version string // of the engine, for the records
+	Version string        // of the engine, for the records
 }
 
 // State is a run between two epochs: all that another process needs to go on as

@@ -76,7 +76,7 @@ func (s Summary) costWords() string {
 		text += ": " + strings.Join(parts, ", ")
 	}
 	if s.Value.Known() {
-		text += fmt.Sprintf("; value %.4g per dollar and second", float64(s.Value))
+		text += fmt.Sprintf("; value %.4g (1/(seconds·dollars))", float64(s.Value))
 	}
 	return text + "\nPriced     " + s.CostNote
 }

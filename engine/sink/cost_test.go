@@ -30,7 +30,7 @@ func priced(t *testing.T) []engine.Event {
 	return append(events, used, used, engine.Moved{Zone: 5e6})
 }
 
-const pricedNote = "time measured here, priced as 1 c5n.2xlarge at $0.432 an hour (us-east-1 on demand, 2026-07-20, AWS's Karpenter, which generates it from the price list, two files, of 6 and 20 Jul 2026, agree); parameter servers in the same process; Lambda modelled by the local service, by prices of 2026-11-30, third-party price tables, tables of 2024 to 2026 agree; traffic by prices of 2026-11-30, notes, unverified; without loading data and AWS's minimum of 60 s"
+const pricedNote = "time measured here, priced as 1 c5n.2xlarge at $0.432 an hour (us-east-1 on demand, 2026-07-20, price files of AWS's Karpenter, those of 6 and 20 Jul 2026 agree); parameter servers in the same process; Lambda modelled by the local service, by prices of 2026-11-30, third-party tables, those of 2024 to 2026 agree; traffic by prices of 2026-11-30, one source or memory, unverified; without loading data and AWS's minimum of 60 s"
 
 func TestSummaryHasAllPartsOfTheBill(t *testing.T) {
 	s := summarise(priced(t)...)
@@ -54,7 +54,7 @@ func TestSummaryHasAllPartsOfTheBill(t *testing.T) {
 	if s.CostNote != pricedNote {
 		t.Errorf("note\n%s\nwant\n%s", s.CostNote, pricedNote)
 	}
-	const line = "Cost       $0.0004204: graph servers $0.0003, Lambda GB-seconds $0.00002, Lambda requests $0.0000004, traffic $0.0001; value 951.5 per dollar and second\nPriced     time measured here,"
+	const line = "Cost       $0.0004204: graph servers $0.0003, Lambda GB-seconds $0.00002, Lambda requests $0.0000004, traffic $0.0001; value 951.5 (1/(seconds·dollars))\nPriced     time measured here,"
 	if words := s.Words(); !strings.Contains(words, line) {
 		t.Errorf("words\n%s\nlack\n%s", words, line)
 	}
