@@ -49,10 +49,6 @@ type AttentionGatherer interface {
 	// dropout are indexed by v.
 	GAT(dst, lse *Mat, g Graph, x, as, ad *Mat, p Attention, ep *Epilogue, rows Span)
 
-	// Backward, alpha is computed again from lse, and is at most 1: in an async run
-	// the rows may be newer than lse, and a score that has grown since would else
-	// blow up the gradient.
-
 	// GATBackDst is the part of the gradient that gathers along the graph. With
 	// q = keep'·<dy[v,h],x[u,h]> and s' the slope at z (1 for z > 0), for v in rows:
 	//

@@ -131,8 +131,7 @@ DK_FN void DK_NAME(dk_gat)(const dk_attend *g)
 }
 
 /*
- * Factors of a batch of the gradient, alpha = min(w * exp(s - lse), 1), 1 where it
- * is kept:
+ * Factors of a batch of the gradient, alpha = w * exp(s - lse), 1 where it is kept:
  *
  *   s = alpha * kept;  t = s where z > 0, else 0;  *sum += alpha * s' * dot
  *
@@ -165,7 +164,6 @@ DK_INLINE void dk_factors(const dk_attend *g, const dk_piece *k, dk_batch *b, in
 			vec a = v_exp_normal(v_sub(dk_leaky(z, slope), turned ? v_load(b->shift + i) : shift));
 			if (weighted)
 				a = v_mul(a, v_load(b->t + i));
-			a = v_min(v_set1(1), a); /* NaN stays */
 			vec c = v_select(below, v_mul(a, slope), a);
 			if (turned)
 				c = v_mul(c, v_load(b->dot + i));

@@ -231,7 +231,7 @@ func (l *layer) narrow(r, h int, lse, dots, dy *array) (b gradients) {
 	var aq, aqs, as, aqAbs, aqsAbs, asAbs, das, dasAbs float64
 	for _, e := range list {
 		shift := lse.val(e.v, h)
-		alpha := min(e.w*math.Exp(e.s-shift), 1)
+		alpha := e.w * math.Exp(e.s-shift)
 		var q, qAbs float64
 		for c := h * l.d; c < (h+1)*l.d; c++ {
 			q += dy.val(e.v, c) * l.x.val(e.u, c)
@@ -263,7 +263,7 @@ func (l *layer) wide(r, c int, lse, dy *array) value {
 	list := l.edges(r, c/l.d)
 	for _, e := range list {
 		shift := lse.val(e.v, c/l.d)
-		alpha := min(e.w*math.Exp(e.s-shift), 1) * e.keep
+		alpha := e.w * math.Exp(e.s-shift) * e.keep
 		w.v += alpha * dy.val(e.v, c)
 		w.tol += alpha * math.Abs(dy.val(e.v, c)) * (e.rounded + u*(math.Abs(e.s-shift)+2*float64(len(list))+10))
 	}
@@ -305,13 +305,12 @@ func (p attend) backwardTry(l *lab, lay layout) {
 	t = l.trial(lay, "GATBackSrc of %v", p)
 	f = p.operands(t, true)
 	sums = t.in("lse", p.cols, p.heads, func(v, h int) float32 {
-		// what a destination of every source would have, about; of rows that have
-		// changed since it may be too small
+		// what a destination of every source would have, about
 		z := math.Inf(-1)
 		for r := range p.rows {
 			z = max(z, f.as.val(r, h)+f.ad.val(v, h))
 		}
-		return float32(max(z, float64(p.slope)*z)) + 2*l.rng.Float32() - 1
+		return float32(max(z, float64(p.slope)*z)) + l.rng.Float32()
 	})
 	dots := t.in("dot", p.cols, p.heads, random(l.rng, false))
 	dy = t.in("dy", p.cols, p.heads*p.d, random(l.rng, false))

@@ -69,7 +69,7 @@ func (s *stream) GATBackDst(dad, dot *kernels.Mat, g kernels.Graph, x, as, ad, l
 		for t := termsOf(r, p.Self, v); t.next(); {
 			for k, a := range as.Row(t.at) {
 				z, slope := score(p, a, ad.Row(v)[k])
-				alpha := min(t.w*math.Exp(z-float64(lse.Row(v)[k])), 1)
+				alpha := t.w * math.Exp(z-float64(lse.Row(v)[k]))
 				q := kept(p, t.at, v, k, 1) * inner(dy.Row(v)[k*d:(k+1)*d], x.Row(t.at)[k*d:(k+1)*d])
 				aq[k] += alpha * q
 				aqs[k] += alpha * q * slope
@@ -98,7 +98,7 @@ func (s *stream) GATBackSrc(dx, das *kernels.Mat, back kernels.Graph, x, as, ad,
 		for t := termsOf(r, p.Self, u); t.next(); {
 			for k, a := range as.Row(u) {
 				z, slope := score(p, a, ad.Row(t.at)[k])
-				alpha := min(t.w*math.Exp(z-float64(lse.Row(t.at)[k])), 1)
+				alpha := t.w * math.Exp(z-float64(lse.Row(t.at)[k]))
 				keep, grad := kept(p, u, t.at, k, 1), dy.Row(t.at)[k*d:(k+1)*d]
 				axpy(acc[k*d:(k+1)*d], alpha*keep, grad)
 				sum[k] += alpha * (keep*inner(grad, x.Row(u)[k*d:(k+1)*d]) - float64(dot.Row(t.at)[k])) * slope
