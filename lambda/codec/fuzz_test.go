@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -69,6 +70,7 @@ func FuzzPayload(f *testing.F) {
 		if err != nil {
 			return
 		}
+		frame = slices.Clone(frame)
 		h.put(frame, crc32.Checksum(frame[HeaderSize:], castagnoli))
 		_ = decodeAny(frame)
 	})

@@ -19,8 +19,8 @@ var asIs = plan{codec: None}
 const (
 	scanCost    = 0.4 // Sparse, per byte of values
 	keepCost    = 1.5 // Sparse, per byte that it leaves
-	shuffleCost = 0.8 // per byte that Sparse leaves
-	s2Cost      = 0.5 // per byte that the filters leave
+	shuffleCost = 1.0 // per byte that Sparse leaves
+	s2Cost      = 1.0 // per byte that the filters leave
 	zstdCost    = 4.0
 )
 
