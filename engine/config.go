@@ -122,6 +122,10 @@ type Config struct {
 	// TargetAccuracy stops a run once the validation metric has reached it, in
 	// [0,1]. 0 (default): never.
 	TargetAccuracy float64 `flag:"target-accuracy"`
+	// MaxCost ends a run, with a checkpoint, once its bill has passed so many dollars;
+	// the bill is looked at after each epoch. Of several runs it is their sum. 0
+	// (default): never.
+	MaxCost float64 `flag:"max-cost"`
 
 	// Pipeline is "sync" (default; same bits however it is scheduled) or "async".
 	Pipeline string `flag:"pipeline"`
@@ -139,6 +143,10 @@ type Config struct {
 	// Device is the kernel set: "auto" (default: the best this CPU has), "ref"
 	// (plain Go, slow), "cpu", "cpu/scalar", "cpu/avx2", "cpu/avx512".
 	Device string `flag:"device"`
+	// Instance is the type of EC2 instance that the machine of this run is priced as,
+	// with ":spot" for its spot price, or "none": no cost is computed. "" (default):
+	// cost.DefaultInstance of the mode.
+	Instance string `flag:"instance"`
 
 	// OutDir is the folder RUN that gets events, summary and checkpoints. ""
 	// (default): nothing is written.

@@ -135,6 +135,10 @@ func (c Config) checkTraining(k *checker) {
 	} else if !(t >= 0 && t <= 1) {
 		k.bad("target-accuracy", t, "give a fraction from 0 to 1, 0 to never stop early")
 	}
+	k.within("max-cost", c.MaxCost, 0, math.Inf(1), "give dollars, for example 2.50, or 0 for no limit")
+	if c.MaxCost > 0 && c.Instance == "none" {
+		k.bad("max-cost", c.MaxCost, "a limit needs prices; leave --instance=none out")
+	}
 }
 
 func (c Config) checkSchedule(k *checker) {

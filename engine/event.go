@@ -48,6 +48,7 @@ type RunStart struct {
 	Device     string    `json:"device"`
 	Version    string    `json:"version"` // of the engine
 	Plan       []string  `json:"plan,omitempty"`
+	Rates      *Rates    `json:"rates,omitempty"` // nil: not priced
 }
 
 // TaskDone is one finished task. Ages are of the rows that a gather read.
@@ -67,7 +68,8 @@ type TaskDone struct {
 type EpochDone struct {
 	Epoch  int     `json:"epoch"` // 0-based
 	Loss   float64 `json:"loss"`
-	Took   float64 `json:"seconds"` // since the previous EpochDone, evaluation excluded
+	Took   float64 `json:"seconds"`              // since the previous EpochDone, evaluation excluded
+	At     float64 `json:"at_seconds,omitempty"` // since RunStart
 	Update float64 `json:"update_seconds"`
 	LR     float64 `json:"lr,omitempty"` // the learning rate of the update
 	// GradNorm is the norm of all gradients together before they were clipped.
@@ -90,6 +92,7 @@ type Evaluated struct {
 	ValLoss float64 `json:"val_loss"`
 	Best    bool    `json:"best"` // the best validation metric so far
 	Took    float64 `json:"seconds"`
+	At      float64 `json:"at_seconds,omitempty"` // since RunStart
 }
 
 // Classes has what the delivered weights, those of the best evaluation, say about each
@@ -131,7 +134,7 @@ type Warned struct {
 
 // RunDone closes a run.
 type RunDone struct {
-	Reason   string  `json:"reason"` // "epochs", "patience", "target", "interrupted", "failed"
+	Reason   string  `json:"reason"` // "epochs", "patience", "target", "max-cost", "interrupted", "failed"
 	Error    string  `json:"error,omitempty"`
 	Epochs   int     `json:"epochs_run"`
 	Seconds  float64 `json:"total_seconds"`

@@ -70,6 +70,7 @@ var settingHelp = []help{
 	{"eval-every", groupStopping, "epochs between evaluations"},
 	{"patience", groupStopping, "stop after so many epochs without a better validation metric; 0: never"},
 	{"target-accuracy", groupStopping, "stop at this validation metric, 0 to 1; 0: never"},
+	{"max-cost", groupStopping, "stop with a checkpoint once the bill, looked at after each epoch, has passed so many dollars; 0: never"},
 
 	{"mode", groupPipeline, "where tensor tasks run: cpu (gpu and lambda are not in this version)"},
 	{"pipeline", groupPipeline, "sync (exact, same bits every time) or async (bounded staleness)"},
@@ -78,6 +79,7 @@ var settingHelp = []help{
 	{"threads", groupPipeline, "workers; 0: one per core"},
 	{"precision", groupPipeline, "of dense products: " + list(engine.Precisions)},
 	{"device", groupPipeline, "kernels: " + list(engine.Devices)},
+	{"instance", groupPipeline, "EC2 `TYPE` that this machine is priced as (see dorylus-engine prices show), TYPE:spot, or none (default: c5n.2xlarge; gpu: p3.2xlarge)"},
 
 	{"out", groupOutput, "folder `RUN` for events, summary and checkpoints (default: nothing is written)"},
 	{"resume", groupOutput, "go on from the last checkpoint in `RUN`, with its settings where none are given"},

@@ -30,10 +30,11 @@ var partitioner = func() order.Partitioner {
 const checkpoints = "ckpt"
 
 // runTraining is run number run of c, which is complete and valid, on st. Its
-// seed, split and folder are those of c. All that happens goes to l. A ctx that
+// seed, split and folder are those of c. It is billed by rates, nil for not at all,
+// and stop, if not nil, may end it. All that happens goes to l. A ctx that
 // ends is not an error: the run then ends with the reason "interrupted", after a
 // checkpoint if c.OutDir is set.
-func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int, l engine.Listener) (res *pipeline.Result, err error) {
+func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int, rates *engine.Rates, stop func() string, l engine.Listener) (res *pipeline.Result, err error) {
 	split, err := splitOf(st, &c, run)
 	if err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int,
 	if err != nil {
 		return nil, err
 	}
-	opt := pipeline.Options{Config: c, Seed: c.Seed, Store: st, Split: split, Listener: l, Version: versionText()}
+	opt := pipeline.Options{Config: c, Seed: c.Seed, Store: st, Split: split, Listener: l, Version: versionText(), Rates: rates, Stop: stop}
 	if c.OutDir != "" {
 		opt.Save = pipeline.SaveTo(filepath.Join(c.OutDir, checkpoints), id, l)
 	}

@@ -117,7 +117,7 @@ func flagLayer(set *pflag.FlagSet) (layer, error) {
 const envPrefix = "DORYLUS_"
 
 // otherEnv are variables with the prefix that are not settings of a run.
-var otherEnv = []string{"ISA", "TILE_KIB"}
+var otherEnv = []string{"ISA", "TILE_KIB", "PRICES"}
 
 // envName is the variable of a setting.
 func envName(name string) string {

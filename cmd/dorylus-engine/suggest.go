@@ -21,6 +21,7 @@ var synonyms = map[string]string{
 	"num-workers": "threads", "cores": "threads", "num-threads": "threads", "output": "out", "out-dir": "out", "output-dir": "out",
 	"log-dir": "out", "checkpoint": "resume", "restore": "resume", "eval-steps": "eval-every", "log-every": "eval-every",
 	"normalize-features": "features", "backend": "mode", "dtype": "precision", "quiet": "progress", "verbose": "progress",
+	"budget": "max-cost", "cost-limit": "max-cost", "instance-type": "instance", "as": "instance",
 }
 
 // nearest is the known name that word was probably meant to be, or "".

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dorylus/engine"
+	"dorylus/engine/cost"
 	"dorylus/engine/sink"
 	"dorylus/engine/store"
 )
@@ -60,6 +61,10 @@ func (a *app) train(ctx context.Context, r *resolved) error {
 	if c.OutDir == "" {
 		c.OutDir = c.Resume
 	}
+	bill, err := a.newBiller(c)
+	if err != nil {
+		return err
+	}
 	if c.DryRun {
 		return a.dryRun(ctx, r)
 	}
@@ -73,7 +78,7 @@ func (a *app) train(ctx context.Context, r *resolved) error {
 		return stoppedEarly(ctx, err)
 	}
 	defer st.Close()
-	runs, err := a.trainRuns(ctx, c, st, folder)
+	runs, err := a.trainRuns(ctx, c, st, folder, bill)
 	if len(runs) == 0 {
 		folder.discard()
 		return err
@@ -112,17 +117,21 @@ func stoppedError(s stopped, when string, saved bool) error {
 
 // trainRuns trains c.Runs times, or until something ends it. It returns the
 // summaries of the runs that have begun.
-func (a *app) trainRuns(ctx context.Context, c *engine.Config, st *store.Store, folder *runFolder) ([]sink.Summary, error) {
+func (a *app) trainRuns(ctx context.Context, c *engine.Config, st *store.Store, folder *runFolder, bill *biller) ([]sink.Summary, error) {
 	progress := sink.NewProgress(a.err, a.progressStyle(c), time.Now)
 	progress.Columns, progress.Brief = a.columns, c.Runs > 1
 	var runs []sink.Summary
 	for run := range c.Runs {
+		if run > 0 && bill.over(cost.Bill{}) {
+			a.note(false, "Stopped after %d of %d runs: they cost %s, more than --max-cost=%s.", run, c.Runs, bill.words(cost.Bill{}), decimal(c.MaxCost))
+			break
+		}
 		one := *c
 		one.Seed, one.Runs, one.OutDir = c.Seed+uint64(run), 1, folder.sub(run, c.Runs)
 		if c.SplitIndex < 0 && len(st.Splits) > 0 {
 			one.SplitIndex = run % len(st.Splits)
 		}
-		s, began, err := a.trainRun(ctx, one, st, run, progress)
+		s, began, err := a.trainRun(ctx, one, st, run, bill, progress)
 		if began {
 			runs = append(runs, s)
 		}
@@ -134,32 +143,40 @@ func (a *app) trainRuns(ctx context.Context, c *engine.Config, st *store.Store, 
 }
 
 // trainRun trains once. began says that there is something to sum up.
-func (a *app) trainRun(ctx context.Context, c engine.Config, st *store.Store, run int, progress engine.Listener) (s sink.Summary, began bool, err error) {
+func (a *app) trainRun(ctx context.Context, c engine.Config, st *store.Store, run int, bill *biller, progress *sink.Progress) (s sink.Summary, began bool, err error) {
 	tally := sink.NewTally()
 	if c.Resume != "" {
 		if err := sink.ReadEventsFile(filepath.Join(c.Resume, eventsFile), tally); err != nil {
 			return s, false, fmt.Errorf("resume %s: %w", c.Resume, err)
 		}
+		if err := bill.mayGoOn(tally.Bill()); err != nil {
+			return s, false, fmt.Errorf("resume %s: %w", c.Resume, err)
+		}
 	}
+	progress.Bill = tally.Bill
 	files, err := openSinks(c.OutDir, &c, a.warn)
 	if err != nil {
 		return s, false, err
 	}
 	watch := &watcher{}
 	listeners := append(engine.Listeners{tally, watch, progress}, files.Listeners...)
-	_, err = runTraining(ctx, c, st, run, listeners)
+	_, err = runTraining(ctx, c, st, run, bill.rates, bill.stop(tally), listeners)
 	_ = files.close() // warned of already
 	if !watch.began {
 		files.discard()
 		return s, false, stoppedEarly(ctx, err)
 	}
 	s = tally.Summary()
+	bill.add(tally.Bill())
 	if c.OutDir != "" {
 		data, jsonErr := s.JSON()
 		if jsonErr == nil {
 			jsonErr = writeFile(filepath.Join(c.OutDir, summaryFile), data)
 		}
 		err = errors.Join(err, jsonErr)
+	}
+	if err == nil && s.Reason == overBudget {
+		a.note(false, "%s", bill.stoppedText(&c, watch.checkpoint != ""))
 	}
 	if err == nil && s.Reason == "interrupted" {
 		err = a.interrupted(ctx, &c, watch, s)

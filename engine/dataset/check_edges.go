@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -19,7 +20,7 @@ func (c *checker) edges() {
 	if !r.Undirected {
 		c.oneWay(ptr, col)
 	}
-	c.components()
+	c.components(ptr, col)
 }
 
 // bySource is the records as CSR over sources, destinations ascending.
@@ -32,10 +33,14 @@ func (r *Raw) bySource() (ptr []int64, col []int32) {
 		ptr[v+2] += ptr[v+1]
 	}
 	col = make([]int32, len(r.Src))
-	for i, u := range r.Src {
-		col[ptr[u+1]] = r.Dst[i]
+	d := newDealer(r.N, len(r.Src), func(v, u int32) {
+		col[ptr[u+1]] = v
 		ptr[u+1]++
+	})
+	for i, u := range r.Src {
+		d.add(r.Dst[i], u)
 	}
+	d.flush()
 	ptr = ptr[:r.N+1]
 	for v := range r.N {
 		slices.Sort(col[ptr[v]:ptr[v+1]])
@@ -97,9 +102,22 @@ func (c *checker) loops() {
 // ascend, so one cursor per vertex passes over every row once.
 func (c *checker) oneWay(ptr []int64, col []int32) {
 	r := c.r
-	var oneWay tally
-	edges := int64(0)
+	var count, edges int64
+	first := [2]int32{math.MaxInt32, math.MaxInt32}
 	cursor := slices.Clone(ptr)
+	d := newDealer(r.N, len(col), func(u, v int32) {
+		k := cursor[v]
+		for k < ptr[v+1] && col[k] < u {
+			k++
+		}
+		cursor[v] = k
+		if k == ptr[v+1] || col[k] != u {
+			count++
+			if u < first[0] || u == first[0] && v < first[1] {
+				first = [2]int32{u, v}
+			}
+		}
+	})
 	for u := range r.N {
 		for j := ptr[u]; j < ptr[u+1]; j++ {
 			v := col[j]
@@ -107,23 +125,73 @@ func (c *checker) oneWay(ptr []int64, col []int32) {
 				continue
 			}
 			edges++
-			k := cursor[v]
-			for k < ptr[v+1] && int(col[k]) < u {
-				k++
-			}
-			cursor[v] = k
-			if k == ptr[v+1] || int(col[k]) != u {
-				oneWay.hit(func() string { return fmt.Sprintf("%s -> %s", r.name(u), r.name(int(v))) })
-			}
+			d.add(int32(u), v)
 		}
 	}
-	f := oneWay.finding("one-way-edges", Info, "", "prepare with --direction=undirected if a link counts for both ends")
-	f.Effect = fmt.Sprintf("%.1f %% of the edges have no reverse: messages flow only from source to destination", 100*float64(oneWay.count)/float64(max(edges, 1)))
-	c.add(f)
+	d.flush()
+	if count == 0 {
+		return
+	}
+	c.add(Finding{Code: "one-way-edges", Severity: Info, Count: count, First: fmt.Sprintf("%s -> %s", r.name(int(first[0])), r.name(int(first[1]))),
+		Effect: fmt.Sprintf("%.1f %% of the edges have no reverse: messages flow only from source to destination", 100*float64(count)/float64(max(edges, 1))),
+		Remedy: "prepare with --direction=undirected if a link counts for both ends"})
+}
+
+// dealer hands on edges by ranges of their targets, a slab of them at a time, so that
+// what is known of the targets of a range is in the caches. The edges of a target keep
+// their order.
+type dealer struct {
+	shift    uint // vertices of a range, log2
+	hand     func(u, v int32)
+	src, dst []int32
+	by       [][2]int32
+}
+
+const (
+	dealtRanges = 256
+	dealtSlab   = 2 << 20
+)
+
+// newDealer deals edges of n vertices to hand.
+func newDealer(n, edges int, hand func(u, v int32)) *dealer {
+	d := &dealer{hand: hand}
+	for n>>d.shift >= dealtRanges {
+		d.shift++
+	}
+	size := max(1, min(edges, dealtSlab))
+	d.src, d.dst, d.by = make([]int32, 0, size), make([]int32, 0, size), make([][2]int32, size)
+	return d
+}
+
+func (d *dealer) add(u, v int32) {
+	d.src, d.dst = append(d.src, u), append(d.dst, v)
+	if len(d.src) == len(d.by) {
+		d.flush()
+	}
+}
+
+// flush hands on what is left.
+func (d *dealer) flush() {
+	var next [dealtRanges + 1]int
+	for _, v := range d.dst {
+		next[v>>d.shift+1]++
+	}
+	for b := range dealtRanges {
+		next[b+1] += next[b]
+	}
+	for i, v := range d.dst {
+		b := v >> d.shift
+		d.by[next[b]] = [2]int32{d.src[i], v}
+		next[b]++
+	}
+	for _, e := range d.by[:len(d.dst)] {
+		d.hand(e[0], e[1])
+	}
+	d.src, d.dst = d.src[:0], d.dst[:0]
 }
 
 // components reports isolated vertices and the number of connected components.
-func (c *checker) components() {
+func (c *checker) components(ptr []int64, col []int32) {
 	r := c.r
 	root := make([]int32, r.N)
 	for v := range root {
@@ -136,30 +204,28 @@ func (c *checker) components() {
 		}
 		return v
 	}
-	touched := make([]bool, r.N)
-	for i, u := range r.Src {
-		v := r.Dst[i]
-		if u == v {
-			continue
-		}
-		touched[u], touched[v] = true, true
-		if a, b := find(u), find(v); a != b {
-			root[max(a, b)] = min(a, b)
+	for u := range r.N {
+		a := find(int32(u))
+		for _, v := range col[ptr[u]:ptr[u+1]] {
+			if b := find(v); a != b {
+				root[max(a, b)] = min(a, b)
+				a = min(a, b)
+			}
 		}
 	}
 	var isolated tally
 	size := make([]int32, r.N)
 	for v := range r.N {
-		if !touched[v] {
-			isolated.hit(func() string { return "vertex " + r.name(v) })
-		}
 		size[find(int32(v))]++
 	}
 	components, largest := int64(0), int32(0)
-	for v, s := range size {
-		if s > 0 && touched[v] {
+	for v := range r.N {
+		switch n := size[v]; {
+		case n > 1:
 			components++
-			largest = max(largest, s)
+			largest = max(largest, n)
+		case root[v] == int32(v): // alone; size is kept at the roots
+			isolated.hit(func() string { return "vertex " + r.name(v) })
 		}
 	}
 	c.add(isolated.finding("isolated-vertices", Info, "they are classified by their own features alone", "nothing to do, unless their edges are missing from the source"))

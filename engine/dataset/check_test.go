@@ -186,3 +186,26 @@ func TestDrawSplitOfSeveralClasses(t *testing.T) {
 		t.Errorf("random: %+v, %v", s, err)
 	}
 }
+
+// A dealer hands on every edge once, those of a target in the order they came in.
+func TestDealer(t *testing.T) {
+	r := newRNG(5, 0)
+	for _, n := range []int{1, 255, 256, 1000, 100000} {
+		last := make([]int32, n)
+		handed := int32(0)
+		const edges = dealtSlab + 1000
+		d := newDealer(n, edges, func(u, v int32) {
+			if u <= last[v] {
+				t.Fatalf("%d vertices: edge %d of target %d comes after edge %d", n, u, v, last[v])
+			}
+			last[v] = u
+			handed++
+		})
+		for i := range int32(edges) {
+			d.add(i+1, int32(r.intn(n)))
+		}
+		if d.flush(); handed != edges {
+			t.Errorf("%d vertices: %d edges of %d were handed on", n, handed, edges)
+		}
+	}
+}

@@ -273,7 +273,7 @@ func trainPartitioned(t *testing.T, o Options, how partitioned) joint {
 		trainers = append(trainers, &trainer{
 			cfg:     trainerConfig{Epochs: o.Config.Epochs, Sync: how.sync, Partition: k},
 			workers: w, backend: local, params: ta, exchange: port{net, k}, listener: &log{},
-			train: p, machine: m, onEpoch: func(engine.Update) error { return nil },
+			train: p, machine: m, onEpoch: func(engine.Update) (bool, error) { return false, nil },
 		})
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -35,8 +35,12 @@ type Options struct {
 	From *State
 	// Save, if not nil, keeps a checkpoint. It is called every
 	// Config.CheckpointEvery epochs, at the end, and when ctx ends.
-	Save    func(*State) error
-	Version string // of the engine, for the records
+	Save func(*State) error
+	// Stop, if not nil, is asked after each epoch, its evaluation included; an answer
+	// other than "" ends the run for that reason, with a checkpoint.
+	Stop    func() string
+	Rates   *engine.Rates // by which the run is billed; nil: not priced
+	Version string        // of the engine, for the records
 }
 
 // State is a run between two epochs: all that another process needs to go on as
@@ -59,7 +63,7 @@ type Best struct {
 
 // Result is what a run has made.
 type Result struct {
-	Reason string // "epochs", "patience", "target", "interrupted"
+	Reason string // "epochs", "patience", "target", "interrupted", or what Stop said
 	State  *State
 	Specs  []model.ParamSpec
 	Epochs int // epochs done in all
@@ -222,7 +226,7 @@ func (s *session) announce(cfg model.Config) {
 		TrainRows: len(sp.Train), ValRows: len(sp.Val), TestRows: len(sp.Test), Parameters: values,
 		Pipeline: c.Pipeline, Staleness: c.Staleness, Intervals: len(s.tr.train.intervals), Threads: s.tr.workers.n,
 		Epochs: c.Epochs, FirstEpoch: s.tr.cfg.First, Device: s.opt.Device.Name(), Version: s.opt.Version,
-		Plan: s.tr.train.describe(),
+		Plan: s.tr.train.describe(), Rates: s.opt.Rates,
 	})
 }
 
@@ -264,7 +268,11 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	res.Logits = logits
 	res.PredictionsSHA256 = PredictionsSHA256(logits, s.opt.Store.Multi != nil)
 	if len(s.opt.Split.Test) > 0 {
-		counts, err := s.tr.eval.classes(max(s.best.Epoch, 0), s.opt.Store.Meta.ClassNames)
+		epoch := s.best.Epoch
+		if epoch < 0 { // stopped before the first evaluation: the final weights are delivered
+			epoch = res.Epochs - 1
+		}
+		counts, err := s.tr.eval.classes(epoch, s.opt.Store.Meta.ClassNames)
 		if err != nil {
 			return nil, fmt.Errorf("count the test vertices by class: %w", err)
 		}
@@ -274,11 +282,22 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 }
 
 // onEpoch is called when an epoch's update has been made.
-func (s *session) onEpoch(u engine.Update) error {
+func (s *session) onEpoch(u engine.Update) (bool, error) {
 	if s.tr.evalDueAfter(u.Epoch) {
-		return nil // onEval saves, with what it has found
+		return false, nil // onEval decides and saves, with what it has found
 	}
-	return s.saveIfDue(u.Epoch)
+	if s.told(u.Epoch) {
+		return true, nil
+	}
+	return false, s.saveIfDue(u.Epoch)
+}
+
+// told says that opt.Stop ends the run after epoch, which is not the last one.
+func (s *session) told(epoch int) bool {
+	if s.opt.Stop != nil && s.reason == "" && epoch+1 < s.opt.Config.Epochs {
+		s.reason = s.opt.Stop()
+	}
+	return s.reason != ""
 }
 
 // onEval keeps the best weights and decides about stopping.
@@ -303,7 +322,7 @@ func (s *session) onEval(e engine.Evaluated, w engine.Weights) (bool, error) {
 	case c.Patience > 0 && (b.SinceBest)*c.EvalEvery >= c.Patience:
 		s.reason = "patience"
 	}
-	if s.reason != "" {
+	if s.told(e.Epoch) {
 		return true, nil
 	}
 	return false, s.saveIfDue(e.Epoch)

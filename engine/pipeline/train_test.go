@@ -214,6 +214,34 @@ func TestStops(t *testing.T) {
 	}
 }
 
+// TestStopEndsARunAfterAnEpoch stops after some epoch, with and without an
+// evaluation of it, and goes on from the checkpoint.
+func TestStopEndsARunAfterAnEpoch(t *testing.T) {
+	for _, every := range []int{1, 4} {
+		straight := mustTrain(t, options(t, func(o *Options) { o.Config.EvalEvery = every }))
+		asked := 0
+		var saved *State
+		o := options(t, func(o *Options) {
+			o.Config.EvalEvery = every
+			o.Save = func(s *State) error { saved = s; return nil }
+			o.Stop = func() string {
+				if asked++; asked == 3 {
+					return "max-cost"
+				}
+				return ""
+			}
+		})
+		res := mustTrain(t, o)
+		if res.Reason != "max-cost" || res.Epochs != 3 || saved == nil || saved.Params.Version != 3 || res.Logits == nil {
+			t.Fatalf("evaluated every %d: %q after %d epochs, saved %v; want max-cost after 3", every, res.Reason, res.Epochs, saved != nil)
+		}
+		rest := mustTrain(t, options(t, func(o *Options) { o.Config.EvalEvery, o.From = every, saved }))
+		if rest.WeightsSHA256 != straight.WeightsSHA256 || rest.Reason != "epochs" {
+			t.Errorf("evaluated every %d: resumed weights %.12s (%s), straight %.12s", every, rest.WeightsSHA256, rest.Reason, straight.WeightsSHA256)
+		}
+	}
+}
+
 func TestInterruptedRunCanBeResumed(t *testing.T) {
 	straight := mustTrain(t, options(t))
 	ctx, cancel := context.WithCancel(context.Background())

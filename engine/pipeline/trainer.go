@@ -62,9 +62,8 @@ type trainer struct {
 	evalTime  time.Duration // since lastEpoch
 
 	// onEpoch and onEval are called by run when an epoch's update has been made
-	// and when an evaluation is complete; an error fails the run. onEval may say
-	// stop.
-	onEpoch func(engine.Update) error
+	// and when an evaluation is complete; an error fails the run. Both may say stop.
+	onEpoch func(engine.Update) (stop bool, err error)
 	onEval  func(engine.Evaluated, engine.Weights) (stop bool, err error)
 }
 
@@ -284,14 +283,20 @@ func (t *trainer) note(u engine.Update) {
 	t.epochs = u.Version
 	t.listener.Event(engine.EpochDone{
 		Epoch: u.Epoch, Loss: u.Loss, LR: u.LR, GradNorm: u.GradNorm, Update: u.Seconds, Took: (now.Sub(t.lastEpoch) - t.evalTime).Seconds(),
+		At: now.Sub(t.cfg.Start).Seconds(),
 	})
 	t.lastEpoch, t.evalTime = now, 0
 }
 
 func (t *trainer) update(ctx context.Context, u engine.Update) {
 	t.note(u)
-	if err := t.onEpoch(u); err != nil {
+	stop, err := t.onEpoch(u)
+	if err != nil {
 		t.fail(err)
+		return
+	}
+	if stop {
+		t.stop()
 		return
 	}
 	if t.evalDueAfter(u.Epoch) && !t.stopping {
@@ -358,7 +363,7 @@ func (t *trainer) endEval() {
 	e, err := t.eval.result(due.epoch)
 	stop := false
 	if err == nil {
-		e.Took = took.Seconds()
+		e.Took, e.At = took.Seconds(), time.Since(t.cfg.Start).Seconds()
 		stop, err = t.onEval(e, due.weights)
 	}
 	t.params.Release(evalInterval, due.epoch)

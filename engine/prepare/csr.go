@@ -117,15 +117,15 @@ func bySource(n int, src, dst []int32, w []float32, threads int) (*kernels.CSR, 
 		g.Val = store.OnHugePages(make([]float32, len(src)))
 	}
 	perWorker(parts, func(t int) {
-		at := count[t]
+		s := newScatter(count[t], g, cut[t+1]-cut[t])
 		for i := cut[t]; i < cut[t+1]; i++ {
-			e := at[src[i]]
-			at[src[i]]++
-			g.Col[e] = dst[i]
+			var x float32
 			if w != nil {
-				g.Val[e] = w[i]
+				x = w[i]
 			}
+			s.add(src[i], dst[i], x)
 		}
+		s.flush()
 	})
 	return g, nil
 }
@@ -169,20 +169,20 @@ func transpose(g *kernels.CSR, order, rank []int32, threads int) *kernels.CSR {
 		out.Val = store.OnHugePages(make([]float32, g.Edges()))
 	}
 	perWorker(parts, func(t int) {
-		at := count[t]
+		s := newScatter(count[t], out, g.Edges()/parts)
 		each(t, func(i int32, cols []int32, e int64) {
 			for k, u := range cols {
 				if rank != nil {
 					u = rank[u]
 				}
-				to := at[u]
-				at[u]++
-				out.Col[to] = i
-				if out.Val != nil {
-					out.Val[to] = g.Val[e+int64(k)]
+				var w float32
+				if g.Val != nil {
+					w = g.Val[e+int64(k)]
 				}
+				s.add(u, i, w)
 			}
 		})
+		s.flush()
 	})
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dorylus/engine"
+	"dorylus/engine/cost"
 )
 
 // Style of Progress.
@@ -35,6 +36,8 @@ type Progress struct {
 	Columns int
 	// Brief shows one line per run in style Plain: for many runs in a row.
 	Brief bool
+	// Bill, if not nil, is what the run has cost so far, shown with every epoch.
+	Bill func() cost.Bill
 
 	w     io.Writer
 	style Style
@@ -186,6 +189,9 @@ func (p *Progress) describe(e *engine.EpochDone) string {
 		}
 	}
 	fmt.Fprintf(&b, "  %s/epoch", seconds(Number(e.Took)))
+	if owed, known := p.owed(); known {
+		fmt.Fprintf(&b, "  %s", owed)
+	}
 	if left := p.start.Epochs - e.Epoch - 1; left > 0 {
 		fmt.Fprintf(&b, "  %s left", seconds(Number(median(p.times)*float64(left))))
 	}
@@ -194,6 +200,14 @@ func (p *Progress) describe(e *engine.EpochDone) string {
 
 // named says that the numbers of an evaluation need the name of their metric.
 func named(e *engine.Evaluated) bool { return e.Metric != "" && e.Metric != accuracy }
+
+// owed is the cost so far, if it is known.
+func (p *Progress) owed() (cost.Dollars, bool) {
+	if p.Bill == nil {
+		return 0, false
+	}
+	return p.Bill().Total()
+}
 
 // draw replaces the line on the screen.
 func (p *Progress) draw(line string) {
@@ -241,7 +255,8 @@ type progressLine struct {
 	ValMetric   *Number `json:"val_metric,omitempty"`
 	TestMetric  *Number `json:"test_metric,omitempty"`
 
-	Seconds Number `json:"epoch_seconds"`
+	Seconds Number  `json:"epoch_seconds"`
+	Cost    *Number `json:"cost_usd,omitempty"`
 }
 
 func (p *Progress) printJSON(e *engine.EpochDone) {
@@ -254,6 +269,10 @@ func (p *Progress) printJSON(e *engine.EpochDone) {
 			line.Metric, line.TrainMetric, line.ValMetric, line.TestMetric = ev.Metric, &train, &val, &test
 			line.Train, line.Val, line.Test = &a, &b, &c
 		}
+	}
+	if owed, known := p.owed(); known {
+		usd := Number(owed.USD())
+		line.Cost = &usd
 	}
 	if data, err := json.Marshal(line); err == nil {
 		fmt.Fprintf(p.w, "%s\n", data)

@@ -40,6 +40,7 @@ func Merge(runs []Summary) Summary {
 	s.TestAccStd = &std
 	s.mergeMetric(runs)
 	s.mergeTasks(runs)
+	s.mergeCost(runs)
 	for _, r := range runs[1:] {
 		s.PeakMemory = max(s.PeakMemory, r.PeakMemory)
 		if r.Reason != s.Reason {

@@ -48,13 +48,18 @@ type Summary struct {
 	// RowAge counts the same reads by the age itself, in epochs.
 	RowAge map[int]int64 `json:"row_age"`
 
-	Cost     map[string]float64 `json:"cost_usd"`
-	CostNote string             `json:"cost_note,omitempty"`
+	// Cost has one number per part of the bill and their sum as "total", in dollars;
+	// of several runs, means. "total" is null where something has no price.
+	Cost map[string]Number `json:"cost_usd"`
+	// CostNote says by what prices, of what date, and what is left out.
+	CostNote string `json:"cost_note"`
+	// Value is 1/(TotalSeconds·total); null where the total is not known.
+	Value Number `json:"value"`
 
 	WeightsSHA256     string `json:"weights_sha256"`
 	PredictionsSHA256 string `json:"predictions_sha256"`
 	// Reason says why training ended: "epochs", "patience", "target",
-	// "interrupted", "failed"; "unfinished" if the process did not live to say.
+	// "max-cost", "interrupted", "failed"; "unfinished" if the process did not live to say.
 	Reason string `json:"reason"`
 	Error  string `json:"error,omitempty"`
 
@@ -67,9 +72,6 @@ type Summary struct {
 
 	Runs []Summary `json:"runs,omitempty"`
 }
-
-// costNote explains why a local run has no dollars.
-const costNote = "local run: no instance priced (cost accounting needs an instance type)"
 
 // otherMetric says that s has a metric besides the accuracy.
 func (s *Summary) otherMetric() bool { return s.TestMetric != nil }

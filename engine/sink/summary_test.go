@@ -55,9 +55,16 @@ func TestSummaryJSON(t *testing.T) {
     "2": 3
   },
   "cost_usd": {
-    "total": 0
+    "graph_servers": null,
+    "lambda_duration": null,
+    "lambda_logs": null,
+    "lambda_requests": null,
+    "parameter_servers": null,
+    "total": null,
+    "traffic": null
   },
-  "cost_note": "local run: no instance priced (cost accounting needs an instance type)",
+  "cost_note": "not priced: the run was started without prices",
+  "value": null,
   "weights_sha256": "` + strings.Repeat("ab", 32) + `",
   "predictions_sha256": "` + strings.Repeat("cd", 32) + `",
   "reason": "epochs",
@@ -210,7 +217,7 @@ Accuracy   test 70.00 % after epoch 2, the best in validation (75.00 %); train 9
 Time       20 ms per epoch (median), 2.5 s in all; workers spent AV 6 ms, GA 9 ms, ∇GA 4.5 ms, WU 3 ms, eval 12 ms
 Staleness  0: 21 (87.5 %), 1: 3 (12.5 %) (bound 1)
 Memory     3 MiB at most
-Cost       local run: no instance priced (cost accounting needs an instance type)
+Cost       not priced: the run was started without prices
 SHA-256    weights abababababababab…, predictions cdcdcdcdcdcdcdcd…
 `
 	if got := summarise(script()...).Words(); got != want {

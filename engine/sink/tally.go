@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"dorylus/engine"
+	"dorylus/engine/cost"
 )
 
 // Tally folds events into a Summary. The events of a resumed run may follow
@@ -13,7 +14,7 @@ import (
 type Tally struct {
 	start   engine.RunStart
 	done    *engine.RunDone
-	seconds float64 // of earlier segments
+	meter   cost.Meter
 	peak    int64
 	metric  string
 	classes *engine.Classes
@@ -24,7 +25,6 @@ type Tally struct {
 type epochTally struct {
 	run   *engine.EpochDone
 	eval  *engine.Evaluated
-	saved float64 // seconds spent on checkpoints
 	tasks TaskTotals
 }
 
@@ -40,6 +40,7 @@ func (t *Tally) epoch(e int) *epochTally {
 
 // Event implements engine.Listener.
 func (t *Tally) Event(e engine.Event) {
+	t.meter.Event(e)
 	switch e := e.(type) {
 	case engine.RunStart:
 		t.resume(e)
@@ -59,8 +60,6 @@ func (t *Tally) Event(e engine.Event) {
 		t.metric = e.Metric
 	case engine.Classes:
 		t.classes = &e
-	case engine.Checkpointed:
-		t.epoch(e.Epoch - 1).saved += e.Took
 	case engine.RunDone:
 		t.done = &e
 		t.peak = max(t.peak, e.PeakMem)
@@ -69,36 +68,12 @@ func (t *Tally) Event(e engine.Event) {
 
 // resume opens a segment: what was done from its first epoch on is run again.
 func (t *Tally) resume(s engine.RunStart) {
-	t.seconds = t.elapsed()
 	t.start, t.done, t.classes = s, nil, nil
 	maps.DeleteFunc(t.epochs, func(e int, _ *epochTally) bool { return e >= s.FirstEpoch })
 }
 
-// elapsed is the time of all segments. One that ended without a word counts with
-// what was measured in it.
-func (t *Tally) elapsed() float64 {
-	if t.done != nil {
-		return t.seconds + t.done.Seconds
-	}
-	sum := t.seconds
-	for _, e := range t.order() {
-		if e >= t.start.FirstEpoch {
-			sum += t.epochs[e].measured()
-		}
-	}
-	return sum
-}
-
-func (e *epochTally) measured() float64 {
-	sum := e.saved
-	if e.run != nil {
-		sum += e.run.Took
-	}
-	if e.eval != nil {
-		sum += e.eval.Took
-	}
-	return sum
-}
+// Bill is what the run has cost so far.
+func (t *Tally) Bill() cost.Bill { return t.meter.Bill() }
 
 // Summary is the run so far.
 func (t *Tally) Summary() Summary {
@@ -107,12 +82,13 @@ func (t *Tally) Summary() Summary {
 		Vertices: t.start.Vertices, Edges: t.start.Edges,
 		Pipeline: t.start.Pipeline, Bound: t.start.Staleness, Intervals: t.start.Intervals,
 		Threads: t.start.Threads, Device: t.start.Device, Version: t.start.Version,
-		PeakMemory: t.peak, Cost: map[string]float64{"total": 0}, CostNote: costNote,
+		PeakMemory: t.peak, CostNote: t.meter.Note(),
 		Reason: "unfinished", Metric: t.metric,
 	}
 	t.foldTraining(&s)
 	t.foldBest(&s)
 	t.foldTasks(&s)
+	s.charge(t.meter.Bill())
 	if t.done != nil {
 		s.Reason, s.Error = t.done.Reason, t.done.Error
 		s.WeightsSHA256, s.PredictionsSHA256 = t.done.Weights, t.done.Predicts
@@ -132,7 +108,7 @@ func (t *Tally) foldTraining(s *Summary) {
 		}
 	}
 	s.EpochSeconds = Number(median(took))
-	s.TotalSeconds = Number(t.elapsed())
+	s.TotalSeconds = Number(t.meter.Seconds())
 }
 
 // foldBest takes the metrics of the best validation epoch.

@@ -23,7 +23,7 @@ func (s Summary) Words() string {
 		fmt.Fprintf(&b, "Staleness  %s (bound %d)\n", histogram(s.Staleness), s.Bound)
 	}
 	fmt.Fprintf(&b, "Memory     %s at most\n", size(s.PeakMemory))
-	fmt.Fprintf(&b, "Cost       %s\n", s.CostNote)
+	fmt.Fprintf(&b, "Cost       %s\n", s.costWords())
 	fmt.Fprintf(&b, "SHA-256    weights %s, predictions %s\n", short(s.WeightsSHA256), short(s.PredictionsSHA256))
 	return b.String()
 }
@@ -101,6 +101,8 @@ func (s Summary) reasonWords() string {
 		return "stopped because validation got no better"
 	case "target":
 		return "stopped because the target accuracy was reached"
+	case "max-cost":
+		return "stopped because --max-cost was reached"
 	case "failed":
 		return "failed: " + s.Error
 	}

@@ -1,0 +1,31 @@
+package local
+
+import "sync"
+
+// gate counts the handlers of a server, which http.Server.Close does not wait for.
+type gate struct {
+	mu     sync.Mutex
+	closed bool
+	inside sync.WaitGroup
+}
+
+// enter lets a handler in, unless the gate is shut; leave must follow.
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.inside.Add(1)
+	return true
+}
+
+func (g *gate) leave() { g.inside.Done() }
+
+// shut lets no more handlers in and waits for those inside.
+func (g *gate) shut() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.inside.Wait()
+}
