@@ -1,0 +1,197 @@
+// Package wire is what a graph server and its Lambda workers say to each other, and
+// the stream on which they say it.
+package wire
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"dorylus/engine"
+	"dorylus/engine/model"
+)
+
+// Version of the protocol. Both sides must have the same one.
+const Version = 1
+
+// MaxMessage bounds a message, in bytes.
+const MaxMessage = 64 << 20
+
+// maxHead bounds a message's head, in bytes.
+const maxHead = 4 << 20
+
+// Message is a head, of which exactly one field is set, and parts: frames of tensors
+// (lambda/codec) in the order that the head's kind gives.
+type Message struct {
+	Hello  *Hello  `json:"hello,omitempty"`
+	Job    *Job    `json:"job,omitempty"`
+	Shard  *Shard  `json:"shard,omitempty"`
+	Weight *Weight `json:"weight,omitempty"`
+	Task   *Task   `json:"task,omitempty"`
+	Block  *Block  `json:"block,omitempty"`
+	Stop   *Stop   `json:"stop,omitempty"`
+	Result *Result `json:"result,omitempty"`
+	Fail   *Fail   `json:"fail,omitempty"`
+	Bye    *Bye    `json:"bye,omitempty"`
+
+	Parts [][]byte `json:"-"`
+}
+
+// Hello is a worker's first message.
+type Hello struct {
+	Version int    `json:"version"`
+	Token   string `json:"token"`
+	Worker  int    `json:"worker"` // the number that its invocation gave it
+	// Device and BLAS say whose bits its results have.
+	Device string `json:"device"`
+	BLAS   string `json:"blas,omitempty"`
+	// Memory is what it may keep shards and weights in, in bytes.
+	Memory int64 `json:"memory"`
+}
+
+// Job is the graph server's first message: what to build.
+type Job struct {
+	Model model.Config `json:"model"`
+	// Steps is the number of the program's steps: a check that both sides build the
+	// same one.
+	Steps int `json:"steps"`
+	// Precision of floats in results: "fp32", "bf16", "fp16".
+	Precision string `json:"precision"`
+}
+
+// Shard brings a shard (lambda/shard): Head and the parts are its encoding.
+type Shard struct {
+	Head json.RawMessage `json:"head"`
+}
+
+// Weight brings one parameter, of the content Hash: one part.
+type Weight struct {
+	Param int    `json:"param"`
+	Hash  uint64 `json:"hash"`
+}
+
+// Task begins a task: steps to run on an interval, all but the last again since
+// their results are lost or were never kept. A Block message follows for each step
+// and block, in that order, and the results of the last step go back block by block.
+type Task struct {
+	ID       int64       `json:"id"` // of the attempt: every one has another
+	Pass     engine.Pass `json:"pass"`
+	Interval int         `json:"interval"`
+	Epoch    int         `json:"epoch"`
+	Steps    []Step      `json:"steps"`
+	// Params are the parameters that the steps read.
+	Params []Weight `json:"params,omitempty"`
+}
+
+// Step is one step of a task.
+type Step struct {
+	Step int `json:"step"`
+	// Found are the buffers that the worker is thought to hold, as the step of Writer
+	// of this epoch has left them; -1: none of this epoch's.
+	Found []Found `json:"found,omitempty"`
+	// Blocks are those of the interval that have rows in the step, from 0.
+	Blocks []int `json:"blocks"`
+	// Ships and Grads are what the graph server wants: buffers, gradients; only of
+	// the last step.
+	Ships []int `json:"ships,omitempty"`
+	Grads []int `json:"grads,omitempty"`
+}
+
+// Found names a buffer's content.
+type Found struct {
+	Buf    int `json:"buf"`
+	Writer int `json:"writer"`
+}
+
+// Block brings a block's rows of Bufs, one part each, and starts the step on it.
+type Block struct {
+	ID    int64 `json:"id"`
+	Step  int   `json:"step"`
+	Block int   `json:"block"` // of the interval, from 0
+	// Bufs are the buffers that come with it, left by step Writers of this epoch.
+	Bufs []Found `json:"bufs,omitempty"`
+}
+
+// Result is what the last step has made of a block: Ships, then Grads of the Task,
+// one part each.
+type Result struct {
+	ID    int64   `json:"id"`
+	Block int     `json:"block"`
+	Loss  float64 `json:"loss"`
+	// Last says that the task is done.
+	Last bool `json:"last,omitempty"`
+}
+
+// Fail ends a task. Lost says that the worker no longer holds what it was thought to.
+type Fail struct {
+	ID   int64  `json:"id"`
+	Text string `json:"text"`
+	Lost bool   `json:"lost,omitempty"`
+}
+
+// Stop asks a worker to leave.
+type Stop struct {
+	Why string `json:"why"`
+}
+
+// Bye is a worker's last message: it takes no task any more.
+type Bye struct {
+	Why   string `json:"why"`
+	Tasks int    `json:"tasks"`
+}
+
+// Append appends the message's encoding: the head's length (4 bytes, little-endian), the
+// head as JSON, and each part with its length (4 bytes).
+func (m *Message) Append(dst []byte) ([]byte, error) {
+	head, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(head)))
+	dst = append(dst, head...)
+	for _, p := range m.Parts {
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(p)))
+		dst = append(dst, p...)
+	}
+	return dst, nil
+}
+
+// Size is about how long the encoding is.
+func (m *Message) Size() int {
+	n := 256
+	for _, p := range m.Parts {
+		n += 4 + len(p)
+	}
+	return n
+}
+
+// Parse reads an encoding. The parts share b's memory.
+func Parse(b []byte) (*Message, error) {
+	head, rest, err := piece(b)
+	if err != nil || len(head) > maxHead {
+		return nil, fmt.Errorf("read a message of %d bytes: its head is cut off or too long", len(b))
+	}
+	m := &Message{}
+	if err := json.Unmarshal(head, m); err != nil {
+		return nil, fmt.Errorf("read a message's head: %w", err)
+	}
+	for len(rest) > 0 {
+		var p []byte
+		if p, rest, err = piece(rest); err != nil {
+			return nil, fmt.Errorf("read part %d of a message: %w", len(m.Parts), err)
+		}
+		m.Parts = append(m.Parts, p)
+	}
+	return m, nil
+}
+
+func piece(b []byte) (p, rest []byte, err error) {
+	if len(b) < 4 {
+		return nil, nil, fmt.Errorf("%d bytes are left, too few for a length", len(b))
+	}
+	n := int64(binary.LittleEndian.Uint32(b))
+	if n > int64(len(b)-4) {
+		return nil, nil, fmt.Errorf("it says %d bytes, %d are left", n, len(b)-4)
+	}
+	return b[4 : 4+n], b[4+n:], nil
+}

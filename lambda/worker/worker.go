@@ -1,0 +1,183 @@
+// Package worker is the Lambda side: it keeps shards and weights between tasks and
+// runs tensor steps of a model on them.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"dorylus/engine/model"
+	"dorylus/kernels"
+	"dorylus/lambda/wire"
+)
+
+// Config says what a worker works with.
+type Config struct {
+	Device kernels.Device
+	BLAS   string // whose products these are, for the record
+	// Memory bounds shards and weights, in bytes.
+	Memory int64
+	// Margin is how long before its deadline a worker leaves; default 2 s.
+	Margin time.Duration
+}
+
+// Worker holds what survives from one invocation to the next. It serves one at a
+// time.
+type Worker struct {
+	cfg   Config
+	job   *wire.Job
+	prog  *model.Program
+	store *store
+	busy  chan struct{}
+}
+
+// New is a worker without a job.
+func New(cfg Config) *Worker {
+	if cfg.Margin == 0 {
+		cfg.Margin = 2 * time.Second
+	}
+	return &Worker{cfg: cfg, busy: make(chan struct{}, 1)}
+}
+
+// Invitation is what an invocation brings: who has sent for the worker.
+type Invitation struct {
+	Worker int    `json:"worker"`
+	Token  string `json:"token"`
+}
+
+// Serve runs tasks from conn until it is told to stop, ctx's deadline is near, or the
+// connection ends.
+func (w *Worker) Serve(ctx context.Context, conn wire.Conn, in Invitation) (*wire.Bye, error) {
+	w.busy <- struct{}{}
+	defer func() { <-w.busy }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hello := &wire.Hello{
+		Version: wire.Version, Token: in.Token, Worker: in.Worker,
+		Device: w.cfg.Device.Name(), BLAS: w.cfg.BLAS, Memory: w.cfg.Memory,
+	}
+	if err := conn.Send(&wire.Message{Hello: hello}); err != nil {
+		return nil, err
+	}
+	s := &session{w: w, conn: conn, inbox: make(chan received)}
+	go s.listen(ctx)
+	return s.run(ctx)
+}
+
+// session is one invocation.
+type session struct {
+	w     *Worker
+	conn  wire.Conn
+	inbox chan received
+	task  *running // nil between tasks
+	tasks int
+}
+
+type received struct {
+	m   *wire.Message
+	err error
+}
+
+// listen hands messages on until the connection or ctx ends.
+func (s *session) listen(ctx context.Context) {
+	for {
+		m, err := s.conn.Recv()
+		select {
+		case s.inbox <- received{m, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *session) run(ctx context.Context) (*wire.Bye, error) {
+	var leave <-chan time.Time
+	if at, ok := ctx.Deadline(); ok {
+		timer := time.NewTimer(time.Until(at) - s.w.cfg.Margin)
+		defer timer.Stop()
+		leave = timer.C
+	}
+	late := false
+	for {
+		if late && s.task == nil {
+			return s.bye("the deadline is near")
+		}
+		select {
+		case r := <-s.inbox:
+			switch {
+			case errors.Is(r.err, io.EOF):
+				return &wire.Bye{Why: "the graph server has closed the stream", Tasks: s.tasks}, nil
+			case r.err != nil:
+				return nil, r.err
+			case r.m.Stop != nil:
+				return s.bye(r.m.Stop.Why)
+			}
+			if err := s.handle(ctx, r.m); err != nil {
+				return nil, err
+			}
+		case <-leave:
+			late = true
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (s *session) bye(why string) (*wire.Bye, error) {
+	b := &wire.Bye{Why: why, Tasks: s.tasks}
+	return b, s.conn.Send(&wire.Message{Bye: b})
+}
+
+// handle takes one message. What is wrong with a task is reported and ends that; only
+// a stream that makes no sense is an error.
+func (s *session) handle(ctx context.Context, m *wire.Message) error {
+	switch {
+	case m.Job != nil:
+		return s.w.begin(m.Job)
+	case s.w.prog == nil:
+		return fmt.Errorf("the graph server sent work before the job")
+	case m.Shard != nil:
+		return s.w.store.putShard(m)
+	case m.Weight != nil:
+		return s.w.store.putWeight(m)
+	case m.Task != nil:
+		return s.begin(m.Task)
+	case m.Block != nil:
+		return s.block(ctx, m)
+	}
+	return fmt.Errorf("the graph server sent a message that a worker does not know")
+}
+
+// begin builds the program of a job, unless it is the one that is there.
+func (w *Worker) begin(j *wire.Job) error {
+	if w.job != nil && *w.job == *j {
+		return nil
+	}
+	prog, err := j.Model.Build()
+	if err != nil {
+		return fmt.Errorf("build the job's model: %w", err)
+	}
+	if len(prog.Steps) != j.Steps {
+		return fmt.Errorf("the job's model has %d steps here and %d at the graph server: deploy the worker of the same version", len(prog.Steps), j.Steps)
+	}
+	if w.store != nil {
+		w.store.close()
+	}
+	w.job, w.prog = j, prog
+	w.store, err = newStore(w.cfg, prog, j.Precision)
+	return err
+}
+
+// Close gives all memory back.
+func (w *Worker) Close() {
+	if w.store != nil {
+		w.store.close()
+		w.store, w.job, w.prog = nil, nil, nil
+	}
+}
