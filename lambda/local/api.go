@@ -22,11 +22,12 @@ func (s *Service) api() http.Handler {
 			text: fmt.Sprintf("the local Lambda service has Invoke, InvokeWithResponseStream, GetFunction and GetFunctionConfiguration, not %s %s", r.Method, r.URL.Path)}).write(w)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.handlers.enter() {
+		select {
+		case <-s.stopping: // nobody waits for this request
 			errClosing.write(w)
 			return
+		default:
 		}
-		defer s.handlers.leave()
 		w.Header().Set("X-Amzn-Requestid", newID())
 		if err := checkSignature(r.Header.Get("Authorization")); err != nil {
 			drop(r.Body)

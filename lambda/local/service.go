@@ -24,6 +24,7 @@ type Service struct {
 
 	listener net.Listener
 	server   *http.Server
+	active   sync.Map // net.Conn of requests that are counted in handlers
 	handlers gate
 	requests atomic.Uint64 // numbered for chaos
 	queued   atomic.Int64  // asynchronous calls not finished
@@ -64,7 +65,7 @@ func Start(ctx context.Context, o Options) (*Service, error) {
 		return nil, fmt.Errorf("local Lambda service: listen on %s: %w", s.opt.Listen, err)
 	}
 	s.spawner = newSpawner()
-	s.server = &http.Server{Handler: s.api()}
+	s.server = &http.Server{Handler: s.api(), ConnState: s.follow}
 	s.running.Go(func() { _ = s.server.Serve(s.listener) }) // ends by Close
 	s.unwatch = context.AfterFunc(ctx, func() {
 		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
@@ -101,7 +102,22 @@ func (s *Service) Close(ctx context.Context) error {
 	return err
 }
 
-// drain waits for the handlers, with patience until ctx ends.
+// follow counts connections from a request's first bytes until its answer has
+// been sent off, which is after the handler's end.
+func (s *Service) follow(c net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateActive:
+		if _, counted := s.active.Load(c); !counted && s.handlers.enter() {
+			s.active.Store(c, true)
+		}
+	case http.StateIdle, http.StateClosed, http.StateHijacked:
+		if _, counted := s.active.LoadAndDelete(c); counted {
+			s.handlers.leave()
+		}
+	}
+}
+
+// drain waits until all answers are sent, with patience until ctx ends.
 func (s *Service) drain(ctx context.Context) {
 	answered := make(chan struct{})
 	go func() {
