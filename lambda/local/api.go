@@ -171,7 +171,7 @@ func clientContext(header string) (string, *apiError) {
 
 // front applies the faults that strike before a call runs.
 func (s *Service) front(in *invocation) *apiError {
-	in.call.faults = s.opt.Chaos.at(s.requests.Add(1) - 1)
+	in.call.faults = s.chaos.Load().at(s.requests.Add(1) - 1)
 	var err *apiError
 	switch {
 	case in.call.faults.serverError:
@@ -248,7 +248,7 @@ func (s *Service) performWithTwin(in *invocation) outcome {
 func (s *Service) beforeReply(in *invocation) {
 	if in.call.faults.late {
 		s.emit(Event{Kind: Fault, Function: in.fn.name, RequestID: in.call.id, Text: "late reply"})
-		pause(s.opt.Clock, s.opt.Chaos.Delay, s.stopping)
+		pause(s.opt.Clock, s.chaos.Load().Delay, s.stopping)
 	}
 	if in.call.faults.lose {
 		s.emit(Event{Kind: Fault, Function: in.fn.name, RequestID: in.call.id, Text: "lost reply"})

@@ -53,7 +53,7 @@ func TestOrphans(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(testContext(t), self)
-	cmd.Env = append(os.Environ(), workerVariable+"=host")
+	cmd.Env = append(os.Environ(), workerVariable+"=host", "TMPDIR="+t.TempDir())
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -26,6 +26,7 @@ type Service struct {
 	server   *http.Server
 	active   sync.Map // net.Conn of requests that are counted in handlers
 	handlers gate
+	chaos    atomic.Pointer[Chaos]
 	requests atomic.Uint64 // numbered for chaos
 	queued   atomic.Int64  // asynchronous calls not finished
 
@@ -53,6 +54,7 @@ func Start(ctx context.Context, o Options) (*Service, error) {
 		return nil, fmt.Errorf("local Lambda service: %w", err)
 	}
 	s := &Service{opt: o.withDefaults(), functions: make(map[string]*function), stopping: make(chan struct{})}
+	s.chaos.Store(&s.opt.Chaos)
 	for name, f := range s.opt.Functions {
 		s.functions[name] = s.newFunction(name, f)
 	}
@@ -77,6 +79,17 @@ func Start(ctx context.Context, o Options) (*Service, error) {
 
 // Endpoint is the base address for the SDK, such as "http://127.0.0.1:35561".
 func (s *Service) Endpoint() string { return "http://" + s.listener.Addr().String() }
+
+// SetChaos changes the faults from the next request on, whose number goes on
+// counting: for a time in which everything is throttled, say.
+func (s *Service) SetChaos(c Chaos) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	c = c.withDefaults()
+	s.chaos.Store(&c)
+	return nil
+}
 
 // Close refuses new calls, kills every worker, and answers calls in progress with
 // 500 ServiceException. When it returns no process, goroutine or port is left. If
