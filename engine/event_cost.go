@@ -57,6 +57,15 @@ type LambdaUsed struct {
 	Modelled bool `json:"modelled,omitempty"`
 }
 
+// LambdaHeld is what all invocations that are under way have used so far, which their
+// LambdaUsed will bill; each one takes the place of the one before, and an empty one
+// follows the last LambdaUsed. Invocations last minutes: without it a live bill, and
+// with it a limit, would lag behind.
+type LambdaHeld struct {
+	MBms        map[string]int64 `json:"mb_ms"` // MB times milliseconds since their start, by architecture
+	Invocations int64            `json:"invocations"`
+}
+
 // Moved counts bytes between machines since the last such event, as far as they are
 // paid for.
 type Moved struct {
@@ -66,4 +75,5 @@ type Moved struct {
 
 // Kind implements Event.
 func (LambdaUsed) Kind() string { return "lambda_used" }
+func (LambdaHeld) Kind() string { return "lambda_held" }
 func (Moved) Kind() string      { return "moved" }

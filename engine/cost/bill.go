@@ -21,6 +21,20 @@ type Usage struct {
 	Modelled   bool  // Lambda was counted by a local service
 }
 
+// with is u and the invocations under way.
+func (u Usage) with(h engine.LambdaHeld) Usage {
+	if h.Invocations == 0 {
+		return u
+	}
+	sum := map[string]int64{}
+	maps.Copy(sum, h.MBms)
+	for arch, n := range u.LambdaMBms {
+		sum[arch] += n
+	}
+	u.LambdaMBms, u.Requests = sum, u.Requests+h.Invocations
+	return u
+}
+
 // Bill is what a Usage costs, by part.
 type Bill struct {
 	Graph, Param, Duration, Requests, Logs, Traffic Dollars

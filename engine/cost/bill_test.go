@@ -156,3 +156,28 @@ func TestMeterOfAResumedRun(t *testing.T) {
 		t.Errorf("an unpriced segment: total known %v; note: %s", known, m.Note())
 	}
 }
+
+// Invocations under way are in the live bill, once.
+func TestMeterOfInvocationsUnderWay(t *testing.T) {
+	var m Meter
+	r := rates(t, Servers{Graph: "c5n.2xlarge", Graphs: 1, Lambda: true})
+	const gbs = 1024 * 1000
+	held := func(n, seconds int64) engine.LambdaHeld {
+		return engine.LambdaHeld{Invocations: n, MBms: map[string]int64{X86: seconds * gbs}}
+	}
+	used := engine.LambdaUsed{Arch: X86, MemoryMB: 1024, BilledMS: 90_000}
+	for i, c := range []struct {
+		event engine.Event
+		want  int64 // GB-seconds
+		calls int64
+	}{
+		{engine.RunStart{Rates: r}, 0, 0}, {held(2, 60), 60, 2}, {held(2, 120), 120, 2}, {used, 210, 3}, {held(1, 70), 160, 2}, {used, 250, 3}, {held(0, 0), 180, 2},
+		{held(1, 5), 185, 3}, {engine.RunStart{Rates: r}, 185, 3}, {used, 275, 4},
+	} {
+		m.Event(c.event)
+		b := m.Bill()
+		if want := FromUSD(float64(c.want) * 0.0000166667); b.Duration-want > 1 || want-b.Duration > 1 || b.Requests != FromUSD(float64(c.calls)*0.2e-6) {
+			t.Errorf("step %d, %s: %s and %s, want %s for %d GB-s and %d requests", i, c.event.Kind(), b.Duration.Exact(), b.Requests.Exact(), want.Exact(), c.want, c.calls)
+		}
+	}
+}

@@ -13,7 +13,8 @@ import (
 // again stays spent. The zero Meter is ready.
 type Meter struct {
 	rates *engine.Rates
-	use   Usage // of this segment
+	use   Usage // of this segment, but for held
+	held  engine.LambdaHeld
 
 	segments    int
 	pastSeconds float64
@@ -43,6 +44,8 @@ func (m *Meter) Event(e engine.Event) {
 		m.use.Streamed += e.Streamed
 		m.use.Logged += e.Logged
 		m.use.Modelled = m.use.Modelled || e.Modelled
+	case engine.LambdaHeld:
+		m.held = e
 	case engine.Moved:
 		m.use.Zone += e.Zone
 		m.use.NAT += e.NAT
@@ -56,7 +59,7 @@ func (m *Meter) begin(rates *engine.Rates) {
 		m.past, m.pastSeconds = m.Bill(), m.Seconds()
 	}
 	m.segments++
-	m.rates, m.use = rates, Usage{Modelled: m.use.Modelled}
+	m.rates, m.use, m.held = rates, Usage{Modelled: m.use.Modelled}, engine.LambdaHeld{}
 }
 
 // pass moves the time to at, or by took where at is not known.
@@ -70,7 +73,7 @@ func (m *Meter) pass(at, took float64) {
 
 // Bill is what the run has cost so far, all segments together.
 func (m *Meter) Bill() Bill {
-	b := m.use.Bill(m.rates)
+	b := m.use.with(m.held).Bill(m.rates)
 	if m.segments > 1 {
 		b = m.past.Plus(b)
 	}

@@ -18,7 +18,7 @@ func init() {
 	for _, e := range []engine.Event{
 		engine.RunStart{}, engine.TaskDone{}, TaskTotals{}, engine.EpochDone{}, engine.Evaluated{}, engine.Classes{},
 		engine.Checkpointed{}, engine.Retried{}, engine.Warned{}, engine.RunDone{},
-		engine.LambdaUsed{}, engine.Moved{},
+		engine.LambdaUsed{}, engine.LambdaHeld{}, engine.Moved{},
 	} {
 		kinds[e.Kind()] = e
 	}

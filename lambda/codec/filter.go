@@ -140,14 +140,17 @@ func compact4(bitmap, dst, src []byte) int {
 			continue
 		}
 		var mask uint32
-		for j := 0; 4*j+4 <= len(in); j++ {
-			v := binary.LittleEndian.Uint32(in[4*j:])
-			binary.LittleEndian.PutUint32(dst[k:], v)
+		out := dst[k:]
+		at := 0
+		for j := 0; j+4 <= len(in); j += 4 {
+			v := binary.LittleEndian.Uint32(in[j : j+4])
+			binary.LittleEndian.PutUint32(out[at:at+4], v)
 			some := (v | -v) >> 31
-			mask |= some << j
-			k += int(4 * some)
+			mask = mask>>1 | some<<7
+			at += int(4 * some)
 		}
-		bitmap[g] = byte(mask)
+		k += at
+		bitmap[g] = byte(mask >> (8 - len(in)/4))
 	}
 	return k
 }
@@ -162,14 +165,17 @@ func compact2(bitmap, dst, src []byte) int {
 			continue
 		}
 		var mask uint16
-		for j := 0; 2*j+2 <= len(in); j++ {
-			v := binary.LittleEndian.Uint16(in[2*j:])
-			binary.LittleEndian.PutUint16(dst[k:], v)
+		out := dst[k:]
+		at := 0
+		for j := 0; j+2 <= len(in); j += 2 {
+			v := binary.LittleEndian.Uint16(in[j : j+2])
+			binary.LittleEndian.PutUint16(out[at:at+2], v)
 			some := (v | -v) >> 15
-			mask |= some << j
-			k += int(2 * some)
+			mask = mask>>1 | some<<7
+			at += int(2 * some)
 		}
-		bitmap[g] = byte(mask)
+		k += at
+		bitmap[g] = byte(mask >> (8 - len(in)/2))
 	}
 	return k
 }

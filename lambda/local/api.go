@@ -22,11 +22,12 @@ func (s *Service) api() http.Handler {
 			text: fmt.Sprintf("the local Lambda service has Invoke, InvokeWithResponseStream, GetFunction and GetFunctionConfiguration, not %s %s", r.Method, r.URL.Path)}).write(w)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.handlers.enter() {
+		select {
+		case <-s.stopping: // nobody waits for this request
 			errClosing.write(w)
 			return
+		default:
 		}
-		defer s.handlers.leave()
 		w.Header().Set("X-Amzn-Requestid", newID())
 		if err := checkSignature(r.Header.Get("Authorization")); err != nil {
 			drop(r.Body)
@@ -170,7 +171,7 @@ func clientContext(header string) (string, *apiError) {
 
 // front applies the faults that strike before a call runs.
 func (s *Service) front(in *invocation) *apiError {
-	in.call.faults = s.opt.Chaos.at(s.requests.Add(1) - 1)
+	in.call.faults = s.chaos.Load().at(s.requests.Add(1) - 1)
 	var err *apiError
 	switch {
 	case in.call.faults.serverError:
@@ -247,7 +248,7 @@ func (s *Service) performWithTwin(in *invocation) outcome {
 func (s *Service) beforeReply(in *invocation) {
 	if in.call.faults.late {
 		s.emit(Event{Kind: Fault, Function: in.fn.name, RequestID: in.call.id, Text: "late reply"})
-		pause(s.opt.Clock, s.opt.Chaos.Delay, s.stopping)
+		pause(s.opt.Clock, s.chaos.Load().Delay, s.stopping)
 	}
 	if in.call.faults.lose {
 		s.emit(Event{Kind: Fault, Function: in.fn.name, RequestID: in.call.id, Text: "lost reply"})

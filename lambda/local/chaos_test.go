@@ -53,9 +53,16 @@ func TestFaults(t *testing.T) {
 		h := alone(t, Chaos{Throttle: 1})
 		_, err := h.invoke(order{})
 		throttled(t, err)
+		if err := h.SetChaos(Chaos{Throttle: -1}); err == nil {
+			t.Error("a probability of -1 was accepted")
+		}
 		if b := h.Ledger()["f"]; b.Requests != 0 || b.Throttled != 1 {
 			t.Errorf("bill %+v", b)
 		}
+		if err := h.SetChaos(Chaos{}); err != nil {
+			t.Error(err)
+		}
+		h.tell(order{})
 	})
 	t.Run("server error", func(t *testing.T) {
 		h := alone(t, Chaos{ServerError: 1})

@@ -61,7 +61,7 @@ func (s *Service) newEnvironment(c *call) (*environment, *failure) {
 	}
 	wait := s.opt.ColdStartDelay
 	if c.faults.slowStart {
-		wait += s.opt.Chaos.Delay
+		wait += s.chaos.Load().Delay
 		s.emit(Event{Kind: Fault, Function: e.fn.name, Environment: e.id, RequestID: c.id, Text: "slow start"})
 	}
 	if !pause(s.opt.Clock, wait, s.stopping) {
@@ -163,13 +163,13 @@ func (e *environment) variables(api string) []string {
 }
 
 func (e *environment) freeze() {
-	if !e.s.opt.NoFreeze {
+	if canFreeze && !e.s.opt.NoFreeze {
 		freezeGroup(e.proc.pid)
 	}
 }
 
 func (e *environment) thaw() {
-	if !e.s.opt.NoFreeze {
+	if canFreeze && !e.s.opt.NoFreeze {
 		thawGroup(e.proc.pid)
 	}
 }

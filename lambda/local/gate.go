@@ -2,14 +2,14 @@ package local
 
 import "sync"
 
-// gate counts the handlers of a server, which http.Server.Close does not wait for.
+// gate counts what http.Server.Close does not wait for: handlers, or requests.
 type gate struct {
 	mu     sync.Mutex
 	closed bool
 	inside sync.WaitGroup
 }
 
-// enter lets a handler in, unless the gate is shut; leave must follow.
+// enter lets one in, unless the gate is shut; leave must follow.
 func (g *gate) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -22,7 +22,7 @@ func (g *gate) enter() bool {
 
 func (g *gate) leave() { g.inside.Done() }
 
-// shut lets no more handlers in and waits for those inside.
+// shut lets no more in and waits for those inside.
 func (g *gate) shut() {
 	g.mu.Lock()
 	g.closed = true

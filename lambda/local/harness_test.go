@@ -58,7 +58,7 @@ func testContext(t *testing.T) context.Context {
 }
 
 // testFunction is this program as a worker.
-func testFunction(t *testing.T) Function {
+func testFunction(t testing.TB) Function {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,9 @@ type Service struct {
 
 	listener net.Listener
 	server   *http.Server
+	active   sync.Map // net.Conn of requests that are counted in handlers
 	handlers gate
+	chaos    atomic.Pointer[Chaos]
 	requests atomic.Uint64 // numbered for chaos
 	queued   atomic.Int64  // asynchronous calls not finished
 
@@ -52,6 +54,7 @@ func Start(ctx context.Context, o Options) (*Service, error) {
 		return nil, fmt.Errorf("local Lambda service: %w", err)
 	}
 	s := &Service{opt: o.withDefaults(), functions: make(map[string]*function), stopping: make(chan struct{})}
+	s.chaos.Store(&s.opt.Chaos)
 	for name, f := range s.opt.Functions {
 		s.functions[name] = s.newFunction(name, f)
 	}
@@ -64,7 +67,7 @@ func Start(ctx context.Context, o Options) (*Service, error) {
 		return nil, fmt.Errorf("local Lambda service: listen on %s: %w", s.opt.Listen, err)
 	}
 	s.spawner = newSpawner()
-	s.server = &http.Server{Handler: s.api()}
+	s.server = &http.Server{Handler: s.api(), ConnState: s.follow}
 	s.running.Go(func() { _ = s.server.Serve(s.listener) }) // ends by Close
 	s.unwatch = context.AfterFunc(ctx, func() {
 		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
@@ -76,6 +79,17 @@ func Start(ctx context.Context, o Options) (*Service, error) {
 
 // Endpoint is the base address for the SDK, such as "http://127.0.0.1:35561".
 func (s *Service) Endpoint() string { return "http://" + s.listener.Addr().String() }
+
+// SetChaos changes the faults from the next request on, whose number goes on
+// counting: for a time in which everything is throttled, say.
+func (s *Service) SetChaos(c Chaos) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	c = c.withDefaults()
+	s.chaos.Store(&c)
+	return nil
+}
 
 // Close refuses new calls, kills every worker, and answers calls in progress with
 // 500 ServiceException. When it returns no process, goroutine or port is left. If
@@ -101,7 +115,22 @@ func (s *Service) Close(ctx context.Context) error {
 	return err
 }
 
-// drain waits for the handlers, with patience until ctx ends.
+// follow counts connections from a request's first bytes until its answer has
+// been sent off, which is after the handler's end.
+func (s *Service) follow(c net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateActive:
+		if _, counted := s.active.Load(c); !counted && s.handlers.enter() {
+			s.active.Store(c, true)
+		}
+	case http.StateIdle, http.StateClosed, http.StateHijacked:
+		if _, counted := s.active.LoadAndDelete(c); counted {
+			s.handlers.leave()
+		}
+	}
+}
+
+// drain waits until all answers are sent, with patience until ctx ends.
 func (s *Service) drain(ctx context.Context) {
 	answered := make(chan struct{})
 	go func() {

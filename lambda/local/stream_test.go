@@ -1,9 +1,11 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +18,7 @@ import (
 // streamed is what a streamed call brought.
 type streamed struct {
 	bytes    int
-	wrong    int // index of the first byte that differs from the pattern; -1: none
+	wrong    int // where the first chunk that differs from the pattern starts; -1: none
 	complete *types.InvokeWithResponseStreamCompleteEvent
 }
 
@@ -32,12 +34,14 @@ func (h *harness) stream(ctx context.Context, o order) (streamed, error) {
 	for e := range events.Events() {
 		switch v := e.(type) {
 		case *types.InvokeWithResponseStreamResponseEventMemberPayloadChunk:
-			for i, b := range v.Value.Payload {
-				if got.wrong < 0 && b != patternAt(got.bytes+i) {
-					got.wrong = got.bytes + i
-				}
+			want := make([]byte, len(v.Value.Payload))
+			if _, err := io.ReadFull(&pattern{at: got.bytes, left: len(want)}, want); err != nil {
+				return got, err
 			}
-			got.bytes += len(v.Value.Payload)
+			if got.wrong < 0 && !bytes.Equal(v.Value.Payload, want) {
+				got.wrong = got.bytes
+			}
+			got.bytes += len(want)
 		case *types.InvokeWithResponseStreamResponseEventMemberInvokeComplete:
 			got.complete = &v.Value
 		}
@@ -56,7 +60,7 @@ func TestStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.bytes != size || got.wrong >= 0 || got.complete == nil || got.complete.ErrorCode != nil {
-		t.Fatalf("%d bytes, first wrong one at %d, end %+v; want %d", got.bytes, got.wrong, got.complete, size)
+		t.Fatalf("%d bytes, first wrong chunk at %d, end %+v; want %d", got.bytes, got.wrong, got.complete, size)
 	}
 	log, err := base64.StdEncoding.DecodeString(aws.ToString(got.complete.LogResult))
 	if err != nil || !strings.Contains(string(log), "REPORT RequestId: ") {
