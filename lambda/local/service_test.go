@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,5 +117,70 @@ func TestServe(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, out)
 		}
+	}
+}
+
+// TestCloseAnytime: whatever goes on when Close comes (starts, calls, streams,
+// retries, faults), every caller gets an answer and nothing is left behind.
+func TestCloseAnytime(t *testing.T) {
+	for after := 1; after <= 40; after += 3 {
+		t.Run(fmt.Sprint("after event ", after), func(t *testing.T) {
+			h := newHarness(t, func(o *Options) {
+				o.Chaos = Chaos{Seed: uint64(after), Crash: 0.1, SlowStart: 0.3, DuplicateReply: 0.2, LateReply: 0.2, Delay: 500 * time.Millisecond}
+				o.ColdStartDelay = 100 * time.Millisecond
+			})
+			h.clock.auto = 2 * time.Second
+			var callers sync.WaitGroup
+			for i := range 6 {
+				callers.Go(func() {
+					for range 4 {
+						var err error
+						switch i % 3 {
+						case 0:
+							_, err = h.invoke(order{})
+						case 1:
+							_, err = h.stream(testContext(t), order{Do: "stream", N: 1 << 20})
+						case 2:
+							_, err = h.invoke(order{Do: "fail"}, asEvent)
+						}
+						if err != nil {
+							return // the service closes
+						}
+					}
+				})
+			}
+			h.wait(after, "event", func(Event) bool { return true })
+			if err := h.Close(testContext(t)); err != nil {
+				t.Error(err)
+			}
+			callers.Wait()
+			started, ended := h.count(func(e Event) bool { return e.Kind == ColdStart }), h.count(func(e Event) bool { return e.Kind == Ended })
+			if started != ended {
+				t.Errorf("%d environments started, %d ended", started, ended)
+			}
+		})
+	}
+}
+
+// TestStorm: many calls at once all run, each in an environment of its own.
+func TestStorm(t *testing.T) {
+	h := newHarness(t, nil)
+	const n = 60
+	l := newLatch(t)
+	var all []<-chan result
+	for range n {
+		all = append(all, h.start(l.block()))
+	}
+	for range n {
+		<-l.arrived
+	}
+	l.open()
+	for _, c := range all {
+		if r := <-c; r.err != nil || r.out.FunctionError != nil {
+			t.Error(r.err, r.out)
+		}
+	}
+	if b := h.Ledger()["f"]; b.ColdStarts != n || b.Requests != n || b.Failed != 0 {
+		t.Errorf("bill %+v, want %d cold starts", b, n)
 	}
 }
