@@ -46,8 +46,12 @@ type Work struct {
 	// Blocks has one context per block of the interval with rows to compute; the
 	// backend sets S and Scratch.
 	Blocks []*model.Ctx
-	// Params are the weights that the interval has pinned for this epoch.
+	// Params are the weights that the interval has pinned for this epoch; none where
+	// the step reads none.
 	Params Weights
+	// Pinned are those weights for whatever step: a backend asks for them when it has
+	// to run an earlier step of the epoch again.
+	Pinned func(ctx context.Context) (Weights, error)
 }
 
 // Backend runs tensor tasks: the server's own cores, a GPU, or Lambda workers.

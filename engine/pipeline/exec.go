@@ -65,6 +65,16 @@ func (t *trainer) pinned(ctx context.Context, j *job, step *model.Step) (engine.
 	return t.params.Fetch(ctx, j.t.Interval, j.t.Epoch)
 }
 
+// pinnedForAny are the weights of a job's interval, whether its step reads any or not.
+func (t *trainer) pinnedForAny(j *job) func(context.Context) (engine.Weights, error) {
+	return func(ctx context.Context) (engine.Weights, error) {
+		if j.weights != nil {
+			return *j.weights, nil
+		}
+		return t.params.Fetch(ctx, j.t.Interval, j.t.Epoch)
+	}
+}
+
 func (t *trainer) gather(ctx context.Context, s kernels.Stream, j *job, step *model.Step) ([]int64, error) {
 	w, err := t.pinned(ctx, j, step)
 	if err != nil {
@@ -148,7 +158,7 @@ func (t *trainer) apply(ctx context.Context, j *job, step *model.Step) error {
 		return err
 	}
 	p := j.p
-	work := &engine.Work{Task: j.t, Pass: p.kind(), Step: step, Ops: p.ops(j.t.Step), Params: w}
+	work := &engine.Work{Task: j.t, Pass: p.kind(), Step: step, Ops: p.ops(j.t.Step), Params: w, Pinned: t.pinnedForAny(j)}
 	push := &engine.Push{ID: j.t.ID}
 	all := p.ctxs[j.t.Interval-p.own.Lo]
 	work.Blocks = make([]*model.Ctx, 0, len(all))

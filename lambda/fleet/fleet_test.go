@@ -36,7 +36,7 @@ func (p *inProcess) Launch(ctx context.Context, in worker.Invitation) error {
 
 func cora(t testing.TB) *store.Store {
 	t.Helper()
-	raw, err := dataset.Read(context.Background(), "cora", dataset.Options{})
+	raw, err := dataset.Open(context.Background(), "cora", dataset.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

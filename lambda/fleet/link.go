@@ -117,12 +117,15 @@ func (l *link) try(ctx context.Context, t *workItem) (*result, error) {
 		}
 		msgs = append(msgs, m)
 	}
-	script, after, replayed := l.f.script(t, id, held, l.enc)
+	script, after, replayed, err := l.f.script(ctx, t, id, held, l.enc)
+	if err != nil {
+		return nil, err
+	}
 	for _, w := range script[0].Task.Params {
 		if l.params[w.Param] == w.Hash {
 			continue
 		}
-		msgs = append(msgs, &wire.Message{Weight: &w, Parts: [][]byte{l.enc.Append(nil, shard.Key(w.Param, true)+1<<33, t.Params.Mats[w.Param])}})
+		msgs = append(msgs, &wire.Message{Weight: &w, Parts: [][]byte{l.enc.Append(nil, shard.Key(w.Param, true)+1<<33, t.weights.Mats[w.Param])}})
 		l.params[w.Param] = w.Hash
 	}
 	msgs = append(msgs, script...)

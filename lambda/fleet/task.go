@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
 	"unsafe"
@@ -21,10 +22,12 @@ type roomKey struct {
 // workItem is a task on its way.
 type workItem struct {
 	*engine.Work
-	key    roomKey
-	plan   *plan.Plan
-	step   int
-	hashes map[int]uint64 // of the parameters, as they are asked for
+	key  roomKey
+	plan *plan.Plan
+	step int
+	// weights are those that the interval has pinned; got once they are needed.
+	weights engine.Weights
+	hashes  map[int]uint64 // of the parameters, as they are asked for
 }
 
 func (f *Fleet) newTask(w *engine.Work) *workItem {
@@ -43,7 +46,7 @@ func (t *workItem) hash(p int) uint64 {
 	}
 	var h maphash.Hash
 	h.SetSeed(hashSeed)
-	m := t.Params.Mats[p]
+	m := t.weights.Mats[p]
 	for r := range m.Rows {
 		row := m.Row(r)
 		if len(row) > 0 {
@@ -97,14 +100,19 @@ func (f *Fleet) wanted(w *engine.Work) (ships, grads []int) {
 	return ships, grads
 }
 
-// content names what wrote rows, and when.
-type content struct{ epoch, writer int }
+// content names what wrote rows, and when; the zero value is nothing.
+type content struct {
+	epochs int // epochs that had begun: the epoch plus 1
+	writer int
+}
+
+func written(epoch, step int) content { return content{epoch + 1, step} }
 
 // script is the messages of a task for a worker that holds these contents, and what it
 // holds afterwards. replayed counts the steps that run again.
-func (f *Fleet) script(t *workItem, id int64, held map[int]content, enc *codec.Encoder) (msgs []*wire.Message, after map[int]content, replayed int) {
+func (f *Fleet) script(ctx context.Context, t *workItem, id int64, held map[int]content, enc *codec.Encoder) (msgs []*wire.Message, after map[int]content, replayed int, err error) {
 	prog, epoch := f.program(), t.Epoch
-	has := func(v plan.Version) bool { return held[v.Buf] == content{epoch, v.Step} }
+	has := func(v plan.Version) bool { return held[v.Buf] == written(epoch, v.Step) }
 	steps := t.plan.Replay(t.step, has)
 	if len(steps) > 0 {
 		steps = t.plan.Replay(t.step, func(plan.Version) bool { return false })
@@ -126,22 +134,27 @@ func (f *Fleet) script(t *workItem, id int64, held map[int]content, enc *codec.E
 		var send []wire.Found
 		for _, v := range t.plan.Steps[s].Needs {
 			switch {
-			case v.Step < 0 || made[v] && after[v.Buf] == content{epoch, v.Step}:
-			case after[v.Buf] == content{epoch, v.Step}:
+			case v.Step < 0 || made[v] && after[v.Buf] == written(epoch, v.Step):
+			case after[v.Buf] == written(epoch, v.Step):
 				st.Found = append(st.Found, wire.Found{Buf: v.Buf, Writer: v.Step})
 			default:
 				send = append(send, wire.Found{Buf: v.Buf, Writer: v.Step})
-				after[v.Buf] = content{epoch, v.Step}
+				after[v.Buf] = written(epoch, v.Step)
 				made[v] = true
 			}
 		}
 		for _, b := range step.Out {
-			after[b] = content{epoch, s}
+			after[b] = written(epoch, s)
 			made[plan.Version{Buf: b, Step: s}] = true
 		}
 		for _, p := range step.Params {
 			if !seen[p] {
 				seen[p] = true
+				if t.weights.Mats == nil {
+					if t.weights, err = t.Pinned(ctx); err != nil {
+						return nil, nil, 0, err
+					}
+				}
 				head.Params = append(head.Params, wire.Weight{Param: p, Hash: t.hash(p)})
 			}
 		}
@@ -161,7 +174,7 @@ func (f *Fleet) script(t *workItem, id int64, held map[int]content, enc *codec.E
 		}
 		head.Steps = append(head.Steps, st)
 	}
-	return msgs, after, replayed
+	return msgs, after, replayed, nil
 }
 
 // idle says that a block has no rows in any of the buffers.
