@@ -46,6 +46,10 @@ func New(cfg Config) *Worker {
 type Invitation struct {
 	Worker int    `json:"worker"`
 	Token  string `json:"token"`
+	// Addresses are where the graph server listens, host:port, and Certificate the PEM
+	// certificate that it has.
+	Addresses   []string `json:"addresses,omitempty"`
+	Certificate string   `json:"certificate,omitempty"`
 }
 
 // Serve runs tasks from conn until it is told to stop, ctx's deadline is near, or the

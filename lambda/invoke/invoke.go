@@ -1,0 +1,131 @@
+// Package invoke calls Lambda workers through the AWS SDK: the same way whether AWS or
+// the local service answers.
+package invoke
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"dorylus/engine"
+	"dorylus/lambda/worker"
+)
+
+// Options configure a Launcher.
+type Options struct {
+	// Endpoint is the URL of a service other than AWS, "" for AWS itself. Such a service
+	// gets credentials that mean nothing.
+	Endpoint string
+	// Region is AWS's; "": that of the user's own configuration.
+	Region string
+	// Function is the name or ARN of the worker's function.
+	Function string
+	// Addresses and Certificate are where workers find the graph server.
+	Addresses   []string
+	Certificate string
+	// Used hears of every invocation that has ended, as it is billed; nil: nobody. It
+	// may be called from several goroutines.
+	Used func(engine.LambdaUsed)
+	// Arch is what the function runs on: "x86_64" (default), "arm64".
+	Arch string
+	// Modelled says that the service bills nobody.
+	Modelled bool
+}
+
+// Launcher implements fleet.Launcher.
+type Launcher struct {
+	opt    Options
+	client *lambda.Client
+}
+
+// New is a Launcher. It does not call the service.
+func New(ctx context.Context, o Options) (*Launcher, error) {
+	if o.Arch == "" {
+		o.Arch = "x86_64"
+	}
+	// An invocation lasts as long as its worker is wanted: no limit, a connection each,
+	// and alive for the sake of routers that forget idle ones.
+	transport := &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 16, ForceAttemptHTTP2: false,
+	}
+	load := []func(*config.LoadOptions) error{
+		config.WithHTTPClient(&http.Client{Transport: transport}),
+		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }), // the fleet calls again, knowingly
+	}
+	if o.Region != "" {
+		load = append(load, config.WithRegion(o.Region))
+	}
+	if o.Endpoint != "" {
+		load = append(load, config.WithBaseEndpoint(o.Endpoint), config.WithDefaultRegion("us-east-1"),
+			config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("local", "local", "")))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, fmt.Errorf("prepare calls of Lambda: %w", err)
+	}
+	if cfg.Region == "" {
+		return nil, errors.New("prepare calls of Lambda: no region is set: set AWS_REGION, or a region in the AWS configuration")
+	}
+	return &Launcher{opt: o, client: lambda.NewFromConfig(cfg)}, nil
+}
+
+// Launch invokes one worker and returns when its invocation has ended: nil if it left
+// in good order.
+func (l *Launcher) Launch(ctx context.Context, in worker.Invitation) error {
+	in.Addresses, in.Certificate = l.opt.Addresses, l.opt.Certificate
+	payload, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	out, err := l.client.Invoke(ctx, &lambda.InvokeInput{
+		FunctionName: &l.opt.Function, Payload: payload, LogType: types.LogTypeTail,
+	})
+	if err != nil {
+		return fmt.Errorf("invoke %s: %w", l.opt.Function, explained(err))
+	}
+	l.bill(aws.ToString(out.LogResult))
+	if kind := aws.ToString(out.FunctionError); kind != "" {
+		return fmt.Errorf("invoke %s: the worker failed: %s", l.opt.Function, out.Payload)
+	}
+	return nil
+}
+
+// bill reads the REPORT line at the end of an invocation's log.
+func (l *Launcher) bill(log string) {
+	text, err := base64.StdEncoding.DecodeString(log)
+	if err != nil || l.opt.Used == nil {
+		return
+	}
+	if used, ok := parseReport(string(text)); ok {
+		used.Arch, used.Modelled = l.opt.Arch, l.opt.Modelled
+		l.opt.Used(used)
+	}
+}
+
+// explained adds what to do to errors that a user can do something about.
+func explained(err error) error {
+	var missing *types.ResourceNotFoundException
+	var busy *types.TooManyRequestsException
+	var large *types.RequestTooLargeException
+	switch {
+	case errors.As(err, &missing):
+		return fmt.Errorf("%w; create it with 'dorylus-engine lambda deploy'", err)
+	case errors.As(err, &busy):
+		return fmt.Errorf("throttled (%s): %w", busy.Reason, err)
+	case errors.As(err, &large):
+		return fmt.Errorf("the payload is over Lambda's limit: %w", err)
+	}
+	return err
+}
