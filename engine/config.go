@@ -138,6 +138,25 @@ type Config struct {
 	Intervals int `flag:"intervals"`
 	// Threads is the number of workers; 0 (default): one per core.
 	Threads int `flag:"threads"`
+	// Lambdas is how many Lambda workers mode lambda wants: a number, or "auto"
+	// (default).
+	Lambdas string `flag:"lambdas"`
+	// LambdaMemory is the size of a worker in MB, 128 to 10240; default 1769, one
+	// processor's worth. On AWS the deployed function's size holds.
+	LambdaMemory int `flag:"lambda-memory"`
+	// LambdaEndpoint is who is asked for workers: "local" (default), a service in this
+	// process; "aws"; or the URL of another service.
+	LambdaEndpoint string `flag:"lambda-endpoint"`
+	// LambdaFunction is the worker's function; default "dorylus-lambda".
+	LambdaFunction string `flag:"lambda-function"`
+	// LambdaAddress is host:port under which workers reach this server; "" (default): a
+	// free port of loopback, for a local service.
+	LambdaAddress string `flag:"lambda-address"`
+	// WirePrecision is that of floats between the server and workers: "fp32" (default,
+	// every bit), "bf16", "fp16".
+	WirePrecision string `flag:"wire-precision"`
+	// Chaos injects faults into a local service, by seed; "" (default): none.
+	Chaos string `flag:"chaos"`
 	// Precision is that of dense products: "fp32" (default, the only one so far).
 	Precision string `flag:"precision"`
 	// Device is the kernel set: "auto" (default: the best this CPU has), "ref"
@@ -213,9 +232,14 @@ func (c Config) WithDefaults() Config {
 	text(&c.Aggregator, "mean")
 	text(&c.Norm, "none")
 	text(&c.Pipeline, "sync")
+	text(&c.Lambdas, "auto")
+	text(&c.LambdaEndpoint, "local")
+	text(&c.LambdaFunction, "dorylus-lambda")
+	text(&c.WirePrecision, "fp32")
 	text(&c.Precision, "fp32")
 	text(&c.Device, "auto")
 	text(&c.Progress, "auto")
+	count(&c.LambdaMemory, 1769)
 	count(&c.Layers, 2)
 	count(&c.Hidden, 16)
 	count(&c.Heads, 8)

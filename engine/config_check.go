@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dorylus/engine/model"
@@ -24,6 +27,7 @@ var (
 	WeightDecayScopes = []string{"first", "weights", "all"}
 	Pipelines         = []string{"sync", "async"}
 	Precisions        = []string{"fp32"}
+	WirePrecisions    = []string{"fp32", "bf16", "fp16"}
 	FeatureChoices    = []string{"row-normalize", "standardize", "identity", "none"}
 	Orders            = []string{"auto", "metis", "lpa", "stream", "ldg", "fennel", "degree", "natural", "hash"}
 	Devices           = []string{"auto", "ref", "cpu", "cpu/scalar", "cpu/avx2", "cpu/avx512"}
@@ -171,6 +175,30 @@ func (c Config) checkPipeline(k *checker) {
 	k.atLeast("threads", c.Threads, 0, ", 0 for one per core")
 	k.oneOf("precision", c.Precision, Precisions)
 	k.oneOf("device", c.Device, Devices)
+	c.checkLambda(k)
+}
+
+func (c Config) checkLambda(k *checker) {
+	if n, err := strconv.Atoi(c.Lambdas); c.Lambdas != "auto" && (err != nil || n < 1) {
+		k.bad("lambdas", c.Lambdas, "give a number of workers from 1 on, or auto")
+	}
+	if c.LambdaMemory < 128 || c.LambdaMemory > 10240 {
+		k.bad("lambda-memory", c.LambdaMemory, "give 128 to 10240 MB; 1769 is one processor")
+	}
+	local := c.LambdaEndpoint == "local"
+	if u, err := url.Parse(c.LambdaEndpoint); !local && c.LambdaEndpoint != "aws" && (err != nil || u.Host == "") {
+		k.bad("lambda-endpoint", c.LambdaEndpoint, "give local, aws, or a URL such as http://127.0.0.1:9001")
+	}
+	if c.LambdaEndpoint == "aws" && c.Mode == "lambda" && c.LambdaAddress == "" {
+		k.bad("lambda-address", `""`, "give host:port under which workers in AWS reach this server")
+	}
+	if _, _, err := net.SplitHostPort(c.LambdaAddress); c.LambdaAddress != "" && err != nil {
+		k.bad("lambda-address", c.LambdaAddress, "give host:port, for example 10.0.0.5:7070")
+	}
+	k.oneOf("wire-precision", c.WirePrecision, WirePrecisions)
+	if c.Chaos != "" && !local {
+		k.bad("chaos", c.Chaos, "only the local service injects faults: leave out --lambda-endpoint=%s", c.LambdaEndpoint)
+	}
 }
 
 func (c Config) checkOutput(k *checker) {

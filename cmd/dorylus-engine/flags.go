@@ -72,13 +72,20 @@ var settingHelp = []help{
 	{"target-accuracy", groupStopping, "stop at this validation metric, 0 to 1; 0: never"},
 	{"max-cost", groupStopping, "stop with a checkpoint once the bill, looked at after each epoch, has passed so many dollars; 0: never"},
 
-	{"mode", groupPipeline, "where tensor tasks run: cpu (gpu and lambda are not in this version)"},
+	{"mode", groupPipeline, "where tensor tasks run: cpu, lambda (gpu is not in this version)"},
 	{"pipeline", groupPipeline, "sync (exact, same bits every time) or async (bounded staleness)"},
 	{"staleness", groupPipeline, "epochs that an interval may run ahead of the slowest, with --pipeline=async"},
 	{"intervals", groupPipeline, "vertex ranges that flow through the pipeline; 0: by the size of the graph"},
 	{"threads", groupPipeline, "workers; 0: one per core"},
 	{"precision", groupPipeline, "of dense products: " + list(engine.Precisions)},
 	{"device", groupPipeline, "kernels: " + list(engine.Devices)},
+	{"lambdas", groupPipeline, "with --mode=lambda: workers, a number or auto"},
+	{"lambda-memory", groupPipeline, "size of a local worker in MB; 1769 is one processor"},
+	{"lambda-endpoint", groupPipeline, "who is asked for workers: local (a service in this process), aws, or a `URL`"},
+	{"lambda-function", groupPipeline, "the workers' function on AWS, its `NAME` or ARN"},
+	{"lambda-address", groupPipeline, "`HOST:PORT` under which workers reach this server (default: a free port of loopback)"},
+	{"wire-precision", groupPipeline, "of floats on the way to workers and back: fp32 (exact), bf16, fp16"},
+	{"chaos", groupPipeline, "faults in the local service, by seed, as seed=7,crash=0.1 (see lambda serve --help)"},
 	{"instance", groupPipeline, "EC2 `TYPE` that this machine is priced as (see dorylus-engine prices show), TYPE:spot, or none (default: c5n.2xlarge; gpu: p3.2xlarge)"},
 
 	{"out", groupOutput, "folder `RUN` for events, summary and checkpoints (default: nothing is written)"},
@@ -147,6 +154,7 @@ func addSettings(cmd *cobra.Command) {
 	complete(cmd, "weight-decay-scope", engine.WeightDecayScopes)
 	complete(cmd, "pipeline", engine.Pipelines)
 	complete(cmd, "precision", engine.Precisions)
+	complete(cmd, "wire-precision", engine.WirePrecisions)
 	complete(cmd, "features", engine.FeatureChoices)
 	complete(cmd, "order", engine.Orders)
 	complete(cmd, "device", engine.Devices)

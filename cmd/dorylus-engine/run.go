@@ -63,6 +63,15 @@ func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, opt.Device.Close()) }()
+	if c.Mode == "lambda" {
+		mode, err := openLambda(ctx, &c, opt.Device)
+		if err != nil {
+			return nil, fmt.Errorf("--mode=lambda: %w", err)
+		}
+		defer func() { err = errors.Join(err, mode.close(l)) }()
+		opt.Backend = mode.fleet
+		return pipeline.Train(ctx, opt)
+	}
 	return pipeline.Train(ctx, opt)
 }
 

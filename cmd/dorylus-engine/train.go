@@ -88,10 +88,10 @@ func (a *app) train(ctx context.Context, r *resolved) error {
 
 // available refuses modes that this version does not have.
 func available(mode string) error {
-	if mode == "cpu" {
+	if mode != "gpu" {
 		return nil
 	}
-	return fmt.Errorf("--mode=%s: this version trains on the server's own cores only; use --mode=cpu", mode)
+	return fmt.Errorf("--mode=%s: this version has no GPU mode; use --mode=cpu or --mode=lambda", mode)
 }
 
 // stoppedEarly is the signal that ended ctx, if one did, else err.

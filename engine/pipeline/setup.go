@@ -73,7 +73,7 @@ func intervals(c *engine.Config, st *store.Store) int {
 	switch {
 	case c.Intervals > 0:
 		return c.Intervals
-	case c.Pipeline == "async":
+	case c.Pipeline == "async", c.Mode == "lambda": // many tasks hide the way there and back
 		return max(8, 4*n)
 	case st.Meta.Edges < smallGraph:
 		return n

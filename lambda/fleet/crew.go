@@ -114,7 +114,7 @@ func (f *Fleet) hopelessLocked() bool { return len(f.mu.links) == 0 && f.mu.away
 
 // callLocked launches the workers that are missing.
 func (f *Fleet) callLocked() {
-	for f.mu.away < f.opt.Workers && f.mu.fails < maxFails && f.ctx.Err() == nil {
+	for f.mu.away < f.opt.Workers && f.mu.fails < maxFails && !f.mu.closing {
 		f.mu.away++
 		f.mu.next++
 		in := worker.Invitation{Worker: f.mu.next, Token: token()}
@@ -231,7 +231,7 @@ func (f *Fleet) Serve(conn wire.Conn, stop func()) error {
 	f.mu.Lock()
 	number, ok := f.mu.invited[m.Hello.Token]
 	delete(f.mu.invited, m.Hello.Token)
-	if !ok || number != m.Hello.Worker || f.ctx.Err() != nil {
+	if !ok || number != m.Hello.Worker || f.mu.closing {
 		f.mu.Unlock()
 		return fmt.Errorf("lambda fleet: worker %d was not sent for: its token is wrong or used up", m.Hello.Worker)
 	}

@@ -67,6 +67,7 @@ type Fleet struct {
 		waiters []chan *link
 		own     *link
 		attempt int64
+		closing bool
 		stats   Stats
 	}
 }
@@ -194,7 +195,11 @@ func (f *Fleet) opening() *wire.Message {
 // program is the job's.
 func (f *Fleet) program() *model.Program { return f.job.Program }
 
-// Close ends all workers and waits for their invocations.
+// farewell is how long workers have to leave in good order at the end.
+const farewell = 5 * time.Second
+
+// Close asks all workers to leave and waits for their invocations, whose bills come with
+// their ends; those that do not leave are cut off.
 func (f *Fleet) Close() error {
 	f.mu.Lock()
 	links := make([]*link, 0, len(f.mu.links)+1)
@@ -204,11 +209,20 @@ func (f *Fleet) Close() error {
 	if f.mu.own != nil {
 		links = append(links, f.mu.own)
 	}
+	f.mu.closing = true
 	f.mu.Unlock()
-	f.cancel(errors.New("the run is over"))
+	const why = "the run is over"
+	timer := time.AfterFunc(farewell, func() {
+		f.cancel(errors.New(why))
+		for _, l := range links {
+			l.stop()
+		}
+	})
 	for _, l := range links {
-		l.close("the run is over")
+		l.conn.Send(&wire.Message{Stop: &wire.Stop{Why: why}})
 	}
 	f.wg.Wait()
+	timer.Stop()
+	f.cancel(errors.New(why))
 	return nil
 }

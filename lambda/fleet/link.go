@@ -208,9 +208,3 @@ func (l *link) collect(ctx context.Context, inbox <-chan *wire.Message, blocks i
 		}
 	}
 }
-
-// close asks the worker to leave and ends the stream.
-func (l *link) close(why string) {
-	l.conn.Send(&wire.Message{Stop: &wire.Stop{Why: why}})
-	l.stop()
-}

@@ -9,10 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -56,12 +56,11 @@ func New(ctx context.Context, o Options) (*Launcher, error) {
 	}
 	// An invocation lasts as long as its worker is wanted: no limit, a connection each,
 	// and alive for the sake of routers that forget idle ones.
-	transport := &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 16, ForceAttemptHTTP2: false,
-	}
+	client := awshttp.NewBuildableClient().WithDialerOptions(func(d *net.Dialer) {
+		d.Timeout, d.KeepAlive = 10*time.Second, 30*time.Second
+	})
 	load := []func(*config.LoadOptions) error{
-		config.WithHTTPClient(&http.Client{Transport: transport}),
+		config.WithHTTPClient(client),
 		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }), // the fleet calls again, knowingly
 	}
 	if o.Region != "" {
