@@ -7,20 +7,27 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -X main.version=$(VERSION)
 FUZZTIME ?= 10s
 
+# The worker runs wherever Lambda puts it: without a C library of its own where it can
+# be linked so.
+comma := ,
+WORKER_TAGS := lambda.norpc,netgo,osusergo,grpcnotrace$(if $(findstring noblas,$(TAGS)),$(comma)noblas)
+STATIC ?= $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && echo 'int main(void){return 0;}' | $${CC:-gcc} -x c - -static -o /dev/null 2>/dev/null && echo -linkmode external -extldflags -static)
+
 # Packages whose Go code runs without cgo in production.
-PURE := ./engine/... ./kernels/... ./cmd/...
+PURE := ./engine/... ./kernels/... ./cmd/... ./lambda/...
 # Packages that call C.
 NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
-CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... $(NATIVE)
+CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... ./lambda/... $(NATIVE)
 
 .PHONY: help build test test-nocgo test-race test-asan test-arm64 test-all fuzz lint bench bench-kernels accuracy parity check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build bin/dorylus-engine
-	$(GO) build -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
+build: ## build bin/dorylus-engine and bin/dorylus-lambda
+	$(GO) build -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o bin/ ./cmd/dorylus-engine
+	$(GO) build -tags "$(WORKER_TAGS)" -trimpath -ldflags "-s -w $(STATIC)" -o bin/ ./cmd/dorylus-lambda
 
 test: ## go vet and all tests
 	$(GO) vet -tags "$(TAGS)" ./...
