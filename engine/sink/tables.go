@@ -110,7 +110,7 @@ func (t *Tally) taskTable(b *strings.Builder) {
 	}
 	w := table(b)
 	fmt.Fprintln(w, "task\tcount\ttime\tshare\tmean\t")
-	for _, k := range sortedKinds(s.TaskSeconds) {
+	for _, k := range SortedKinds(s.TaskSeconds) {
 		x := s.TaskSeconds[k]
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t\n", k, thousands(counts[k]), seconds(x),
 			percent(x/Number(all)), seconds(x/Number(counts[k])))

@@ -112,7 +112,7 @@ func (s Summary) reasonWords() string {
 // taskWords lists worker time by kind.
 func (s Summary) taskWords() string {
 	var parts []string
-	for _, k := range sortedKinds(s.TaskSeconds) {
+	for _, k := range SortedKinds(s.TaskSeconds) {
 		if s.TaskSeconds[k] > 0 {
 			parts = append(parts, k+" "+seconds(s.TaskSeconds[k]))
 		}
@@ -204,9 +204,9 @@ func histogram(h map[int]int64) string {
 	return strings.Join(parts, ", ")
 }
 
-// sortedKinds lists task kinds in the order of an epoch: forward, backward,
+// SortedKinds lists task kinds in the order of an epoch: forward, backward,
 // update, evaluation.
-func sortedKinds(tasks map[string]Number) []string {
+func SortedKinds(tasks map[string]Number) []string {
 	rank := func(k string) int {
 		switch {
 		case k == "eval":

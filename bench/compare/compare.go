@@ -1,0 +1,127 @@
+// Package compare sets trainings of the same model on the same data, one per mode,
+// beside each other: one table, one JSON object, one picture.
+//
+// All figures are those of the runs' summaries and events. What is added here is the
+// judgement: whether a mode reached the target, and its value relative to the first.
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"dorylus/engine/sink"
+)
+
+// Comparison is the modes that have been trained so far, the first being the one that
+// others are measured by.
+type Comparison struct {
+	// Target is the validation metric that ends a run, 0 to 1; 0: there is none.
+	Target float64 `json:"-"`
+	// Runs is how often each mode was to be trained.
+	Runs  int    `json:"-"`
+	Modes []Mode `json:"modes"`
+}
+
+// Mode is what one mode's training gave: its summary, as training alone gives it, but
+// for a Value that would compare different things, which is null.
+type Mode struct {
+	sink.Summary
+	// Name is the mode, with its pipeline if that was asked for: "cpu:async".
+	Name string `json:"name"`
+	// Reached says whether every run reached the target; nil if there was none.
+	Reached *bool `json:"target_reached,omitempty"`
+	// Relative is Value divided by the first mode's; null if either is not known.
+	Relative sink.Number `json:"value_relative"`
+	// Why says why there is no Value.
+	Why string `json:"value_note,omitempty"`
+	// Curves has one curve per run.
+	Curves []Curve `json:"-"`
+}
+
+// Add takes the summary of a mode's runs, merged, and their curves.
+func (c *Comparison) Add(name string, s sink.Summary, curves []Curve) {
+	m := Mode{Summary: s, Name: name, Curves: curves, Relative: sink.Number(math.NaN())}
+	if c.Target > 0 {
+		reached := len(m.runs()) >= c.Runs && m.count("target") == len(m.runs())
+		m.Reached = &reached
+	}
+	if m.Why = c.whyNoValue(&m); m.Why != "" {
+		m.Value = sink.Number(math.NaN())
+	}
+	first := m.Value
+	if len(c.Modes) > 0 {
+		first = c.Modes[0].Value
+	}
+	if m.Value.Known() && first.Known() {
+		m.Relative = m.Value / first
+	}
+	c.Modes = append(c.Modes, m)
+}
+
+// runs are the single runs.
+func (m *Mode) runs() []sink.Summary {
+	if len(m.Runs) > 0 {
+		return m.Runs
+	}
+	return []sink.Summary{m.Summary}
+}
+
+// count is how many runs ended for a reason.
+func (m *Mode) count(reason string) int {
+	n := 0
+	for _, r := range m.runs() {
+		if r.Reason == reason {
+			n++
+		}
+	}
+	return n
+}
+
+// whyNoValue says why time times dollars of m is not what the training costs; "" if it
+// is.
+func (c *Comparison) whyNoValue(m *Mode) string {
+	runs := m.runs()
+	switch {
+	case m.count("failed") > 0:
+		return "it failed"
+	case m.count("interrupted") > 0:
+		return "it was interrupted"
+	case m.count("max-cost") > 0:
+		return "--max-cost stopped it"
+	case m.count("unfinished") > 0:
+		return "it did not end by itself"
+	case len(runs) < c.Runs:
+		return fmt.Sprintf("only %d of %d runs were made", len(runs), c.Runs)
+	case c.Target > 0 && len(runs) == 1 && m.count("target") == 0:
+		return fmt.Sprintf("it missed the target: the best in validation was %s after %s of %s epochs",
+			percent(m.best()), plain(m.BestEpoch), plain(m.EpochsRun))
+	case c.Target > 0 && m.count("target") < len(runs):
+		return fmt.Sprintf("%d of %d runs missed the target; the mean of their best in validation is %s",
+			len(runs)-m.count("target"), len(runs), percent(m.best()))
+	case !m.Value.Known():
+		return "its cost is not known: " + lastPart(m.CostNote)
+	}
+	return ""
+}
+
+// lastPart is what a cost note says last, which is what is missing.
+func lastPart(note string) string {
+	parts := strings.Split(note, "; ")
+	return strings.TrimPrefix(parts[len(parts)-1], "the total is not known: ")
+}
+
+// best is the best validation metric.
+func (m *Mode) best() sink.Number {
+	if m.ValMetric != nil {
+		return *m.ValMetric
+	}
+	return m.ValAcc
+}
+
+// JSON is c as indented JSON, {"modes": [...]}, with a line break at the end.
+func (c *Comparison) JSON() ([]byte, error) {
+	data, err := json.MarshalIndent(c, "", "  ")
+	return append(data, '\n'), err
+}
