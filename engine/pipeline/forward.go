@@ -13,13 +13,15 @@ import (
 // outside of any schedule.
 func (t *trainer) forward(ctx context.Context, w engine.Weights) error {
 	p := t.eval.pass
+	epoch := t.eval.runs // no task of an earlier evaluation has the same ID
+	t.eval.runs++
 	var events sync.Mutex
 	for s, step := range p.steps {
 		err := t.workers.each(p.own.Len(), 1, func(st kernels.Stream, span kernels.Span) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			id := task.ID{Interval: p.own.Lo + span.Lo, Step: s}
+			id := task.ID{Epoch: epoch, Interval: p.own.Lo + span.Lo, Step: s}
 			x := task.Task{ID: id, Kind: step.Kind, Dir: step.Dir, Layer: step.Layer}
 			for n := 1; ; n++ {
 				_, err := t.exec(ctx, st, &job{p: p, t: x, weights: &w})
