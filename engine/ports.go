@@ -70,6 +70,17 @@ type Backend interface {
 	Close() error
 }
 
+// Reporter is a Backend in which things happen that nobody has asked for: workers come
+// and leave, tasks are started twice, invocations are billed. Only one goroutine at a
+// time may call a Listener, so the one that does takes the events from the backend.
+type Reporter interface {
+	// Reports has a value while Take may have something new.
+	Reports() <-chan struct{}
+	// Take gives the events since the last call, in order. After Close it gives what
+	// has happened until then: whoever closes a backend asks once more.
+	Take() []Event
+}
+
 // RowMsg carries published rows of one interval to another partition.
 type RowMsg struct {
 	From, To int // partitions

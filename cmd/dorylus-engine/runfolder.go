@@ -72,6 +72,19 @@ func (f *runFolder) sub(run, runs int) string {
 	return filepath.Join(f.path, fmt.Sprintf("run%d", run))
 }
 
+// keep writes the summary of several runs, and their settings; a single one has
+// written them itself.
+func (f *runFolder) keep(c *engine.Config, s sink.Summary) error {
+	if f.path == "" || c.Runs == 1 {
+		return nil
+	}
+	data, err := s.JSON()
+	if err != nil {
+		return err
+	}
+	return errors.Join(writeFile(filepath.Join(f.path, summaryFile), data), writeFile(filepath.Join(f.path, configFile), []byte(c.String())))
+}
+
 // sinks are the files that one run writes.
 type sinks struct {
 	engine.Listeners

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -83,7 +84,8 @@ func (a *app) train(ctx context.Context, r *resolved) error {
 		folder.discard()
 		return err
 	}
-	return errors.Join(err, a.conclude(c, folder, sink.Merge(runs)))
+	sum := sink.Merge(runs)
+	return errors.Join(err, folder.keep(c, sum), a.conclude(c, folder, sum))
 }
 
 // available refuses modes that this version does not have.
@@ -116,8 +118,8 @@ func stoppedError(s stopped, when string, saved bool) error {
 }
 
 // trainRuns trains c.Runs times, or until something ends it. It returns the
-// summaries of the runs that have begun.
-func (a *app) trainRuns(ctx context.Context, c *engine.Config, st *store.Store, folder *runFolder, bill *biller) ([]sink.Summary, error) {
+// summaries of the runs that have begun. The events of all go to more, too.
+func (a *app) trainRuns(ctx context.Context, c *engine.Config, st *store.Store, folder *runFolder, bill *biller, more ...engine.Listener) ([]sink.Summary, error) {
 	progress := sink.NewProgress(a.err, a.progressStyle(c), time.Now)
 	progress.Columns, progress.Brief = a.columns, c.Runs > 1
 	var runs []sink.Summary
@@ -131,7 +133,7 @@ func (a *app) trainRuns(ctx context.Context, c *engine.Config, st *store.Store, 
 		if c.SplitIndex < 0 && len(st.Splits) > 0 {
 			one.SplitIndex = run % len(st.Splits)
 		}
-		s, began, err := a.trainRun(ctx, one, st, run, bill, progress)
+		s, began, err := a.trainRun(ctx, one, st, run, bill, progress, more)
 		if began {
 			runs = append(runs, s)
 		}
@@ -143,7 +145,7 @@ func (a *app) trainRuns(ctx context.Context, c *engine.Config, st *store.Store, 
 }
 
 // trainRun trains once. began says that there is something to sum up.
-func (a *app) trainRun(ctx context.Context, c engine.Config, st *store.Store, run int, bill *biller, progress *sink.Progress) (s sink.Summary, began bool, err error) {
+func (a *app) trainRun(ctx context.Context, c engine.Config, st *store.Store, run int, bill *biller, progress *sink.Progress, more engine.Listeners) (s sink.Summary, began bool, err error) {
 	tally := sink.NewTally()
 	if c.Resume != "" {
 		if err := sink.ReadEventsFile(filepath.Join(c.Resume, eventsFile), tally); err != nil {
@@ -159,7 +161,7 @@ func (a *app) trainRun(ctx context.Context, c engine.Config, st *store.Store, ru
 		return s, false, err
 	}
 	watch := &watcher{}
-	listeners := append(engine.Listeners{tally, watch, progress}, files.Listeners...)
+	listeners := slices.Concat(engine.Listeners{tally, watch, progress}, more, files.Listeners)
 	_, err = runTraining(ctx, c, st, run, bill.rates, bill.stop(tally), listeners)
 	_ = files.close() // warned of already
 	if !watch.began {
@@ -223,7 +225,7 @@ func (a *app) progressStyle(c *engine.Config) sink.Style {
 	return sink.Style(c.Progress)
 }
 
-// conclude prints the summary and writes that of several runs.
+// conclude prints the summary.
 func (a *app) conclude(c *engine.Config, folder *runFolder, s sink.Summary) error {
 	data, err := s.JSON()
 	if err != nil {
@@ -233,9 +235,6 @@ func (a *app) conclude(c *engine.Config, folder *runFolder, s sink.Summary) erro
 		_, err = a.out.Write(data)
 	} else {
 		_, err = fmt.Fprint(a.out, s.Words())
-	}
-	if folder.path != "" && c.Runs > 1 {
-		err = errors.Join(err, writeFile(filepath.Join(folder.path, summaryFile), data), writeFile(filepath.Join(folder.path, configFile), []byte(c.String())))
 	}
 	if folder.path != "" && !c.JSON && err == nil && s.Reason != "failed" {
 		_, err = fmt.Fprintf(a.out, "Kept in    %s\n", folder.path)

@@ -104,6 +104,7 @@ func Train(ctx context.Context, opt Options) (*Result, error) {
 		done.Reason, done.Epochs = res.Reason, res.Epochs
 		done.Weights, done.Predicts = res.WeightsSHA256, res.PredictionsSHA256
 	}
+	s.tr.tell()
 	opt.Listener.Event(done)
 	return res, err
 }

@@ -122,6 +122,10 @@ func (t *trainer) run(ctx context.Context) error {
 		defer wg.Wait()
 		defer cancel()
 	}
+	var reports <-chan struct{}
+	if r, ok := t.backend.(engine.Reporter); ok {
+		reports = r.Reports()
+	}
 	t.feed(t.machine.Start())
 	t.allow()
 	for !t.finished() {
@@ -137,12 +141,24 @@ func (t *trainer) run(ctx context.Context) error {
 			t.update(inner, u)
 		case r := <-t.remote:
 			t.remoteArrived(r)
+		case <-reports:
+			t.tell()
 		case <-ctx.Done():
 			t.stop()
 			ctx = inner // seen once
 		}
 	}
 	return t.err
+}
+
+// tell passes on what a backend reports by itself. It is called by run, and before and
+// after it by who calls the listener then.
+func (t *trainer) tell() {
+	if r, ok := t.backend.(engine.Reporter); ok {
+		for _, e := range r.Take() {
+			t.listener.Event(e)
+		}
+	}
 }
 
 // finished says that nothing is under way and nothing more is to come.

@@ -78,6 +78,8 @@ func (p *Progress) Event(e engine.Event) {
 		p.note("warning: " + e.Message)
 	case engine.Retried:
 		p.note(fmt.Sprintf("retry: %v, attempt %d: %s", e.Task, e.Attempt, e.Cause))
+	case engine.OwnCores:
+		p.note(fmt.Sprintf("own cores: %v, task %d that no worker does: %s", e.Task, e.Tasks, e.Cause))
 	case engine.Checkpointed:
 		if p.style == Plain && e.Epoch < p.start.Epochs {
 			p.note(fmt.Sprintf("checkpoint after epoch %d: %s, %s", e.Epoch, e.Path, size(e.Bytes)))

@@ -8,218 +8,163 @@ import (
 	"fmt"
 	"time"
 
-	"dorylus/lambda/codec"
-	"dorylus/lambda/shard"
+	"dorylus/engine"
 	"dorylus/lambda/wire"
 	"dorylus/lambda/worker"
 )
 
-// maxFails is how many launches in a row may come to nothing before the fleet stops
-// calling for workers.
-const maxFails = 8
+// ErrNever is wrapped by a Launcher's error that no other call will change: the function
+// does not exist, the key is refused.
+var ErrNever = errors.New("calling again is of no use")
 
-var errSlow = errors.New("it took too long")
+// ErrNoWorkers is why a task has failed under Options.OnNoWorkers "fail".
+var ErrNoWorkers = errors.New("no Lambda worker has come")
 
-func (f *Fleet) nextAttempt() int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.mu.attempt++
-	return f.mu.attempt
+// Pauses before a worker is sent for again, after launches that came to nothing: twice
+// as long each time, up to maxPause, and maxPauseAlone once the fleet works without.
+const (
+	firstPause    = 100 * time.Millisecond
+	maxPause      = 2 * time.Second
+	maxPauseAlone = 30 * time.Second
+)
+
+// guest is a worker that has been sent for.
+type guest struct {
+	number  int
+	sent    time.Time
+	came    bool
+	settled bool
 }
 
-// shard is the message that brings a shard.
-func (f *Fleet) shard(k roomKey, enc *codec.Encoder) (*wire.Message, error) {
-	s := shard.Cut(f.program(), k.pass, k.interval, f.job.Blocks(k.pass, k.interval))
-	head, parts, err := s.Encode(enc)
-	if err != nil {
-		return nil, fmt.Errorf("write the shard of interval %d: %w", k.interval, err)
-	}
-	return &wire.Message{Shard: &wire.Shard{Head: head}, Parts: parts}, nil
-}
-
-// attempt runs a task on a link that the caller has acquired. One that takes too long
-// is cut off: its stream makes no sense any more.
-func (f *Fleet) attempt(ctx context.Context, t *workItem, l *link) (*result, error) {
-	limit := f.times.limit(t.step, f.opt.Patience, f.opt.Floor)
-	if !l.opened {
-		limit = max(limit, f.opt.Patience)
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errSlow)
-	defer cancel()
-	stop := context.AfterFunc(ctx, l.stop)
-	res, err := l.do(ctx, t)
-	stop()
-	if err != nil && l.dead() {
-		f.remove(l)
-	} else {
-		f.release(l)
-	}
-	if err == nil {
-		f.count(func(s *Stats) { s.Tasks++ })
-	}
-	return res, err
-}
-
-func (l *link) dead() bool {
-	select {
-	case <-l.gone:
-		return true
-	default:
-		return false
-	}
-}
-
-// acquire is an idle worker: one that holds the shard if there is one, else any. It
-// calls for workers where fewer than wanted are there, and waits. nil: there is none,
-// and none will come.
-func (f *Fleet) acquire(ctx context.Context, k roomKey) *link {
-	f.mu.Lock()
-	var any *link
-	for l, idle := range f.mu.links {
-		if !idle {
-			continue
-		}
-		if any == nil || l.hello.Worker < any.hello.Worker {
-			any = l
-		}
-		if l.rooms[k] != nil {
-			any = l
-			break
-		}
-	}
-	if any != nil {
-		f.mu.links[any] = false
-		f.mu.Unlock()
-		return any
-	}
-	f.callLocked()
-	if f.hopelessLocked() {
-		f.mu.Unlock()
-		return nil
-	}
-	wait := make(chan *link, 1)
-	f.mu.waiters = append(f.mu.waiters, wait)
-	f.mu.Unlock()
-	select {
-	case l := <-wait:
-		return l
-	case <-ctx.Done():
-		f.forget(wait)
-		return nil
-	}
-}
-
-// hopelessLocked says that no worker is there or on its way.
-func (f *Fleet) hopelessLocked() bool { return len(f.mu.links) == 0 && f.mu.away == 0 }
-
-// callLocked launches the workers that are missing.
+// callLocked sends for the workers that are missing. One whose task is beyond its limit
+// does not count as there.
 func (f *Fleet) callLocked() {
-	for f.mu.away < f.opt.Workers && f.mu.fails < maxFails && !f.mu.closing {
+	for f.mu.away < 2*f.opt.Workers && f.mu.away-f.mu.slow < f.opt.Workers && !f.mu.closed {
 		f.mu.away++
 		f.mu.next++
 		in := worker.Invitation{Worker: f.mu.next, Token: token()}
-		f.mu.invited[in.Token] = in.Worker
+		g := &guest{number: in.Worker, sent: time.Now()}
+		f.mu.invited[in.Token] = g
 		pause := time.Duration(0)
 		if f.mu.fails > 0 {
-			pause = 50 * time.Millisecond << f.mu.fails
+			longest := maxPause
+			if f.mu.alone {
+				longest = maxPauseAlone
+			}
+			pause = min(firstPause<<min(f.mu.fails-1, 20), longest)
 		}
-		f.wg.Go(func() { f.launch(in, pause) })
+		f.wg.Go(func() { f.launch(in, g, pause) })
 	}
 }
 
-func (f *Fleet) launch(in worker.Invitation, pause time.Duration) {
+// launch runs one invocation. One that does not come within GiveUp is given up.
+func (f *Fleet) launch(in worker.Invitation, g *guest, pause time.Duration) {
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	var err error
 	select {
 	case <-timer.C:
-		err = f.opt.Launcher.Launch(f.ctx, in)
-	case <-f.ctx.Done():
-		err = f.ctx.Err()
+	case <-ctx.Done():
+		f.settle(in, g, context.Cause(f.ctx))
+		return
 	}
+	f.mu.Lock()
+	g.sent = time.Now()
+	f.mu.Unlock()
+	late := time.AfterFunc(f.opt.GiveUp, func() {
+		if f.settleLate(in, g) {
+			cancel()
+		}
+	})
+	defer late.Stop()
+	f.settle(in, g, f.opt.Launcher.Launch(ctx, in))
+}
+
+func (f *Fleet) settleLate(in worker.Invitation, g *guest) bool {
+	f.mu.Lock()
+	came := g.came
+	f.mu.Unlock()
+	if !came {
+		f.settle(in, g, fmt.Errorf("it has not come within %v", f.opt.GiveUp))
+	}
+	return !came
+}
+
+// settle accounts for an invocation that has ended, once.
+func (f *Fleet) settle(in worker.Invitation, g *guest, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if g.settled {
+		return
+	}
+	g.settled = true
 	f.mu.away--
-	_, never := f.mu.invited[in.Token]
 	delete(f.mu.invited, in.Token)
-	if never && err != nil {
-		f.mu.fails++
-	}
-	if len(f.mu.waiters) > 0 {
-		f.callLocked()
-	}
-	if f.hopelessLocked() {
-		f.sendAwayLocked()
-	}
-}
-
-// sendAwayLocked tells all who wait that nobody will come.
-func (f *Fleet) sendAwayLocked() {
-	for _, w := range f.mu.waiters {
-		w <- nil
-	}
-	f.mu.waiters = nil
-}
-
-func token() string {
-	b := make([]byte, 16)
-	rand.Read(b)
-	return hex.EncodeToString(b)
-}
-
-// forget takes a waiter back; a link that it has been given meanwhile goes to another.
-func (f *Fleet) forget(wait chan *link) {
-	f.mu.Lock()
-	for i, w := range f.mu.waiters {
-		if w == wait {
-			f.mu.waiters = append(f.mu.waiters[:i], f.mu.waiters[i+1:]...)
-			f.mu.Unlock()
-			return
+	if !g.came && !f.mu.closed {
+		if err == nil {
+			err = errors.New("its invocation has ended before it came")
+		}
+		f.mu.lastErr = err
+		if g.sent.After(f.mu.failed) || f.mu.fails == 0 { // not one of several that failed together
+			f.mu.fails++
+			f.mu.failed = time.Now()
+		}
+		f.reports.add(engine.WorkerLeft{Worker: g.number, Why: err.Error(), Workers: len(f.mu.crew.links)})
+		if errors.Is(err, ErrNever) {
+			f.despairLocked(true)
 		}
 	}
-	f.mu.Unlock()
-	if l := <-wait; l != nil {
-		f.release(l)
+	if len(f.mu.crew.waiters) > 0 {
+		f.callLocked()
 	}
 }
 
-// release makes a link idle, or hands it to who waits.
-func (f *Fleet) release(l *link) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if l == f.mu.own {
-		l.busy <- struct{}{}
+// despairLocked lets tasks do without workers while none is there: from when one of them
+// has waited long enough, or there is no hope, until a worker comes.
+func (f *Fleet) despairLocked(now bool) {
+	if len(f.mu.crew.links) > 0 || !now && !f.mu.alone {
 		return
 	}
-	if _, there := f.mu.links[l]; !there {
-		return
+	if !f.mu.alone {
+		f.mu.alone = true
+		f.reports.add(engine.Warned{Message: fmt.Sprintf("%v: %s", f.noWorkersLocked(), map[string]string{
+			"local": "the graph server's own cores do the tensor tasks until one does", "fail": "the run ends",
+		}[f.opt.OnNoWorkers])})
 	}
-	if len(f.mu.waiters) > 0 {
-		f.mu.links[l] = false
-		f.mu.waiters[0] <- l
-		f.mu.waiters = f.mu.waiters[1:]
-		return
+	f.mu.crew.dismiss()
+}
+
+// noWorkersLocked is ErrNoWorkers with the reason.
+func (f *Fleet) noWorkersLocked() error {
+	if f.mu.lastErr != nil {
+		return fmt.Errorf("%w; the last one that was sent for: %w", ErrNoWorkers, f.mu.lastErr)
 	}
-	f.mu.links[l] = true
+	return fmt.Errorf("%w within %v", ErrNoWorkers, f.opt.GiveUp)
 }
 
 // remove forgets a worker that is gone, and calls for another if somebody waits.
-func (f *Fleet) remove(l *link) {
+func (f *Fleet) remove(l *link, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.mu.links, l)
-	if len(f.mu.waiters) > 0 {
+	f.mu.crew.drop(l)
+	f.reports.add(engine.WorkerLeft{Worker: l.hello.Worker, Came: true, Why: why.Error(), Tasks: l.tasks, Workers: len(f.mu.crew.links)})
+	if len(f.mu.crew.waiters) > 0 {
 		f.callLocked()
-	}
-	if f.hopelessLocked() {
-		f.sendAwayLocked()
 	}
 }
 
 // Serve takes a worker's stream over: it returns when that has ended. stop has to end
-// the stream at once.
+// the stream at once, and with it Sends and Recvs that wait.
 func (f *Fleet) Serve(conn wire.Conn, stop func()) error {
+	if !f.enter() {
+		return errors.New("lambda fleet: the run is over")
+	}
+	defer f.wg.Done()
+	unseen := time.AfterFunc(f.opt.GiveUp, stop)
+	defer unseen.Stop()
 	m, err := conn.Recv()
+	unseen.Stop()
 	switch {
 	case err != nil:
 		return err
@@ -229,50 +174,28 @@ func (f *Fleet) Serve(conn wire.Conn, stop func()) error {
 		return fmt.Errorf("lambda fleet: worker %d speaks version %d of the protocol, this is %d: deploy the worker of the same version", m.Hello.Worker, m.Hello.Version, wire.Version)
 	}
 	f.mu.Lock()
-	number, ok := f.mu.invited[m.Hello.Token]
-	delete(f.mu.invited, m.Hello.Token)
-	if !ok || number != m.Hello.Worker || f.mu.closing {
+	g := f.mu.invited[m.Hello.Token]
+	if g == nil || g.number != m.Hello.Worker || f.mu.closed {
 		f.mu.Unlock()
-		return fmt.Errorf("lambda fleet: worker %d was not sent for: its token is wrong or used up", m.Hello.Worker)
+		return fmt.Errorf("lambda fleet: worker %d was not sent for: its token is wrong, used up or too old", m.Hello.Worker)
 	}
-	l := newLink(f, conn, *m.Hello, stop)
-	f.mu.links[l] = false
-	f.mu.fails = 0
+	delete(f.mu.invited, m.Hello.Token)
+	g.came = true
+	crew := &f.mu.crew
+	l := newLink(f, crew, conn, *m.Hello, stop)
+	crew.links[l] = true
+	f.mu.fails, f.mu.lastErr, f.mu.alone = 0, nil, false
 	f.mu.stats.Workers++
+	f.reports.add(engine.WorkerCame{Worker: g.number, Device: m.Hello.Device, Took: time.Since(g.sent).Seconds(), Workers: len(crew.links)})
+	crew.match(time.Now())
 	f.mu.Unlock()
-	f.release(l)
 	err = l.listen()
-	f.remove(l)
+	f.remove(l, err)
 	return err
 }
 
-// takeOwn is the worker in the graph server's own process.
-func (f *Fleet) takeOwn(ctx context.Context) (*link, error) {
-	f.mu.Lock()
-	if f.mu.own == nil {
-		f.mu.own = f.openOwn()
-	}
-	l := f.mu.own
-	f.mu.Unlock()
-	select {
-	case <-l.busy:
-		return l, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (f *Fleet) openOwn() *link {
-	here, there := wire.Pipe()
-	w := worker.New(worker.Config{Device: f.opt.Device, Memory: 1 << 62})
-	f.wg.Go(func() {
-		defer w.Close()
-		defer there.Close()
-		w.Serve(context.WithoutCancel(f.ctx), there, worker.Invitation{})
-	})
-	l := newLink(f, here, wire.Hello{Device: f.opt.Device.Name()}, here.Close)
-	l.busy = make(chan struct{}, 1)
-	l.busy <- struct{}{}
-	f.wg.Go(func() { l.listen() })
-	return l
+func token() string {
+	b := make([]byte, 16)
+	rand.Read(b)
+	return hex.EncodeToString(b)
 }

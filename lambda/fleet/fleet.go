@@ -1,5 +1,11 @@
 // Package fleet is the graph server's side of Lambda mode: an engine.Backend whose
 // tensor tasks run on workers that come over a stream.
+//
+// Run takes the first result of a task that any worker gives; others are dropped.
+// Workers may be lost, hang, repeat themselves or answer late: race.go has the rules,
+// pool.go who gets which task, crew.go how workers are sent for, own.go what becomes of
+// a task that no worker can do. Whatever happens without being asked for is an event
+// that Take gives.
 package fleet
 
 import (
@@ -21,7 +27,8 @@ import (
 // Launcher brings workers into being.
 type Launcher interface {
 	// Launch invokes one worker, which will come with this invitation, and returns when
-	// its invocation has ended: nil if it left in good order.
+	// its invocation has ended: nil if it left in good order. It has to return soon
+	// once ctx is done. An error that no other call will change wraps ErrNever.
 	Launch(ctx context.Context, in worker.Invitation) error
 }
 
@@ -34,50 +41,80 @@ type Options struct {
 	Device kernels.Device
 	// Precision of floats on the wire: "fp32" (default), "bf16", "fp16".
 	Precision string
-	// Attempts is how often a task is tried on workers before the graph server does it;
-	// default 4.
+	// Attempts is how often a task is tried on workers, hedges included, before the
+	// graph server does it; default 4.
 	Attempts int
-	// Patience is how long a task may take before it is tried elsewhere, until there is
-	// experience; default 30 s. Afterwards it is eight times the usual time, at least
-	// Floor (default 1 s).
+	// Patience is how long a task may take before it is started on a second worker,
+	// until there is experience; default 30 s. Afterwards it is eight times the usual
+	// time, at least Floor (default 1 s). A worker that takes twice as long is cut off.
 	Patience, Floor time.Duration
-	// Listener hears what happens.
-	Listener engine.Listener
+	// BackOff is the pause before a failed task is tried again, for the first time;
+	// default 50 ms.
+	BackOff time.Duration
+	// GiveUp is how long a task waits where there is no worker at all, and how long a
+	// worker may take to come; default 30 s.
+	GiveUp time.Duration
+	// OnNoWorkers says what becomes of tasks then: "local" (default), the graph server's
+	// own cores do them until a worker comes; "fail", Run fails with ErrNoWorkers.
+	OnNoWorkers string
+	// Leave is how long workers may take to leave when the fleet is closed; default 5 s.
+	Leave time.Duration
 }
 
-// Fleet implements engine.Backend and engine.Binder.
+// Fleet implements engine.Backend, engine.Binder and engine.Reporter.
 type Fleet struct {
-	opt   Options
-	job   *engine.Job
-	plans [engine.Passes]*plan.Plan
-	enc   *codec.Encoder
-	times *times
+	opt     Options
+	job     *engine.Job
+	plans   [engine.Passes]*plan.Plan
+	enc     *codec.Encoder
+	times   *times
+	reports *reports
 
-	ctx    context.Context
+	ctx    context.Context // of invocations and attempts
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 
 	mu struct {
 		sync.Mutex
-		links   map[*link]bool
-		invited map[string]int // tokens of workers that have not come yet
-		next    int            // number of the next worker
-		away    int            // invocations under way
-		fails   int            // launches in a row that came to nothing
-		waiters []chan *link
-		own     *link
-		attempt int64
-		closing bool
-		stats   Stats
+		closed  bool
+		crew    pool              // workers
+		own     pool              // the graph server's own cores
+		invited map[string]*guest // by token: workers that have not come yet
+		next    int               // number of the last worker that was sent for
+		away    int               // invocations under way
+		slow    int               // links whose task is beyond its limit
+		// fails counts rounds of launches in a row that came to nothing, the last of
+		// them at failed and because of lastErr.
+		fails   int
+		failed  time.Time
+		lastErr error
+		alone   bool // tasks do not wait for workers: none has come for long
+
+		attempt    int64
+		walks      map[roomKey]*walk
+		lastWalk   int64
+		shardBytes map[roomKey]int64 // as it was last sent
+		stats      Stats
+		lastOwn    engine.OwnCores
+		ownTold    bool // lastOwn is among the reports
 	}
+}
+
+// walk is where an interval is in its walk through the program.
+type walk struct {
+	id   int64
+	step int
 }
 
 // Stats counts what a fleet has done.
 type Stats struct {
+	// Tasks are those that workers have done, Late of which, or whose messages, were
+	// too late, or repeats; Own those of the graph server.
 	Tasks, Retries, Hedges, Late, Own int64
-	Shards, Replayed                  int64
-	SentBytes, ReceivedBytes          int64
-	Workers                           int
+	// Shards were sent; Replayed are steps that workers had to run again.
+	Shards, Replayed         int64
+	SentBytes, ReceivedBytes int64
+	Workers                  int // that have come
 }
 
 // New is a fleet without workers: they are called when there is work.
@@ -92,21 +129,30 @@ func New(o Options) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.OnNoWorkers == "" {
+		o.OnNoWorkers = "local"
+	}
+	if o.OnNoWorkers != "local" && o.OnNoWorkers != "fail" {
+		return nil, fmt.Errorf("lambda fleet: without workers %q: want local or fail", o.OnNoWorkers)
+	}
 	if o.Attempts == 0 {
 		o.Attempts = 4
 	}
-	if o.Patience == 0 {
-		o.Patience = 30 * time.Second
+	for d, standard := range map[*time.Duration]time.Duration{
+		&o.Patience: 30 * time.Second, &o.Floor: time.Second, &o.BackOff: 50 * time.Millisecond,
+		&o.GiveUp: 30 * time.Second, &o.Leave: 5 * time.Second,
+	} {
+		if *d == 0 {
+			*d = standard
+		}
 	}
-	if o.Floor == 0 {
-		o.Floor = time.Second
-	}
-	f := &Fleet{opt: o, times: newTimes()}
+	f := &Fleet{opt: o, times: newTimes(), reports: newReports()}
 	if f.enc, err = codec.NewEncoder(codec.Options{Wire: precision}); err != nil {
 		return nil, err
 	}
 	f.ctx, f.cancel = context.WithCancelCause(context.Background())
-	f.mu.links, f.mu.invited = map[*link]bool{}, map[string]int{}
+	f.mu.crew, f.mu.own = newPool(), newPool()
+	f.mu.invited, f.mu.walks, f.mu.shardBytes = map[string]*guest{}, map[roomKey]*walk{}, map[roomKey]int64{}
 	return f, nil
 }
 
@@ -116,8 +162,9 @@ func (f *Fleet) Name() string { return "lambda" }
 // Local implements engine.Backend.
 func (f *Fleet) Local() bool { return false }
 
-// Slots implements engine.Backend.
-func (f *Fleet) Slots() int { return f.opt.Workers }
+// Slots implements engine.Backend: as many tasks as workers, and as many that wait, of
+// which a worker that has become idle is given one whose shard it holds.
+func (f *Fleet) Slots() int { return 2 * f.opt.Workers }
 
 // Bind implements engine.Binder.
 func (f *Fleet) Bind(_ context.Context, j *engine.Job) error {
@@ -140,51 +187,64 @@ func (f *Fleet) count(change func(s *Stats)) {
 	change(&f.mu.stats)
 }
 
-// Run implements engine.Backend. It takes results from whoever is first, and does the
-// work itself where workers cannot.
+func (f *Fleet) nextAttempt() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mu.attempt++
+	return f.mu.attempt
+}
+
+// enter counts a goroutine among those that Close waits for, unless it is too late.
+func (f *Fleet) enter() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.mu.closed {
+		f.wg.Add(1)
+	}
+	return !f.mu.closed
+}
+
+// Run implements engine.Backend.
 func (f *Fleet) Run(ctx context.Context, w *engine.Work) error {
 	if f.job == nil {
 		return errors.New("lambda fleet: it was given work before the job")
 	}
+	walk := f.walk(w)
 	if len(w.Blocks) == 0 {
 		return nil
 	}
-	t := f.newTask(w)
-	for n := 0; n < f.opt.Attempts; n++ {
-		l := f.acquire(ctx, t.key)
-		if l == nil {
-			break
-		}
-		if n > 0 {
-			f.count(func(s *Stats) { s.Retries++ })
-		}
-		res, err := f.attempt(ctx, t, l)
-		if err == nil {
-			return f.commit(w, res)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		f.event(w, n+1, err)
+	t := f.newTask(w, walk)
+	defer t.close()
+	res, err := f.race(ctx, t)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
 	}
-	own, err := f.takeOwn(ctx)
 	if err != nil {
-		return fmt.Errorf("lambda fleet: do %v on the graph server's own cores: %w", w.Task, err)
+		if res, err = f.alone(ctx, t, err); err != nil {
+			return err
+		}
 	}
-	defer f.release(own)
-	f.count(func(s *Stats) { s.Own++ })
-	f.event(w, f.opt.Attempts, errors.New("no worker could do it: the graph server's own cores do"))
-	res, err := own.do(ctx, t)
-	if err != nil {
-		return fmt.Errorf("lambda fleet: do %v on the graph server's own cores: %w", w.Task, err)
-	}
-	return f.commit(w, res)
+	t.close()
+	return t.commit(res)
 }
 
-func (f *Fleet) event(w *engine.Work, n int, err error) {
-	if f.opt.Listener != nil {
-		f.opt.Listener.Event(engine.Retried{Task: w.Task, Attempt: n, Cause: err.Error()})
+// walk numbers the interval's walk that a task belongs to. A walk takes the steps in
+// their order: one that is not beyond the last begins another, or is run again.
+func (f *Fleet) walk(w *engine.Work) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k := roomKey{w.Pass, w.Interval}
+	at := f.mu.walks[k]
+	if at == nil {
+		at = &walk{step: w.Task.Step}
+		f.mu.walks[k] = at
 	}
+	if w.Task.Step <= at.step {
+		f.mu.lastWalk++
+		at.id = f.mu.lastWalk
+	}
+	at.step = w.Task.Step
+	return at.id
 }
 
 // opening is the message that opens a stream.
@@ -195,34 +255,35 @@ func (f *Fleet) opening() *wire.Message {
 // program is the job's.
 func (f *Fleet) program() *model.Program { return f.job.Program }
 
-// farewell is how long workers have to leave in good order at the end.
-const farewell = 5 * time.Second
+var errClosed = errors.New("the run is over")
 
-// Close asks all workers to leave and waits for their invocations, whose bills come with
-// their ends; those that do not leave are cut off.
+// Close has all workers leave and waits until their invocations have ended. No Run may
+// be under way.
 func (f *Fleet) Close() error {
 	f.mu.Lock()
-	links := make([]*link, 0, len(f.mu.links)+1)
-	for l := range f.mu.links {
-		links = append(links, l)
+	f.mu.closed = true
+	if f.mu.stats.Own > 0 && !f.mu.ownTold {
+		f.reports.add(f.mu.lastOwn)
+		f.mu.ownTold = true
 	}
-	if f.mu.own != nil {
-		links = append(links, f.mu.own)
-	}
-	f.mu.closing = true
-	f.mu.Unlock()
-	const why = "the run is over"
-	timer := time.AfterFunc(farewell, func() {
-		f.cancel(errors.New(why))
-		for _, l := range links {
-			l.stop()
+	var leaving sync.WaitGroup
+	for _, p := range []*pool{&f.mu.crew, &f.mu.own} {
+		p.dismiss()
+		for l, idle := range p.links {
+			leaving.Go(func() { l.leave(idle, "the run is over", f.opt.Leave) })
 		}
-	})
-	for _, l := range links {
-		l.conn.Send(&wire.Message{Stop: &wire.Stop{Why: why}})
 	}
+	f.mu.Unlock()
+	leaving.Wait()
+	f.mu.Lock()
+	wait := f.opt.Leave
+	if len(f.mu.invited) > 0 { // they would wait for a stream that nobody takes
+		wait = 0
+	}
+	f.mu.Unlock()
+	late := time.AfterFunc(wait, func() { f.cancel(errClosed) })
+	defer late.Stop()
 	f.wg.Wait()
-	timer.Stop()
-	f.cancel(errors.New(why))
+	f.cancel(errClosed)
 	return nil
 }

@@ -15,34 +15,74 @@ import (
 // link is one worker's stream, and what the worker is thought to hold.
 type link struct {
 	f     *Fleet
+	pool  *pool
 	conn  wire.Conn
 	hello wire.Hello
 	enc   *codec.Encoder
 	stop  func() // ends the stream at once
 	gone  chan struct{}
-	busy  chan struct{} // of the own worker: has one value while it is idle
 
 	// Owned by whoever has acquired the link.
 	opened bool
 	rooms  map[roomKey]map[int]content // shards that were sent; what their buffers hold
 	params map[int]uint64
 
-	mu struct {
+	own bool // the worker is in this process: its bytes do not count
+
+	// Guarded by the fleet's mutex.
+	holds map[roomKey]bool // the keys of rooms, and of the task that it has
+	slow  bool             // its task is beyond its limit
+	tasks int64
+
+	sending sync.Mutex // one sender at a time
+	mu      struct {
 		sync.Mutex
-		task int64
-		to   chan<- *wire.Message // of the task's attempt
-		err  error
+		inbox *inbox // of the attempt under way; nil: none
+		err   error
 	}
 }
 
-var errLost = errors.New("the worker has lost what it was thought to hold")
+var (
+	errLost = errors.New("the worker has lost what it was thought to hold")
+	errOver = errors.New("another attempt has been faster")
+	errSlow = errors.New("it took too long")
+)
 
-func newLink(f *Fleet, conn wire.Conn, hello wire.Hello, stop func()) *link {
+func newLink(f *Fleet, p *pool, conn wire.Conn, hello wire.Hello, stop func()) *link {
 	return &link{
-		f: f, conn: conn, hello: hello, enc: f.enc, stop: stop, gone: make(chan struct{}),
-		rooms: map[roomKey]map[int]content{}, params: map[int]uint64{},
+		f: f, pool: p, conn: conn, hello: hello, enc: f.enc, stop: stop, gone: make(chan struct{}),
+		rooms: map[roomKey]map[int]content{}, params: map[int]uint64{}, holds: map[roomKey]bool{},
 	}
 }
+
+// inbox is where the results of one attempt arrive, in any order. Repeats are dropped,
+// so it never holds more than one message a block and a failure.
+type inbox struct {
+	id   int64
+	seen map[int]bool
+	ch   chan *wire.Message
+}
+
+func newInbox(id int64, blocks int) *inbox {
+	return &inbox{id: id, seen: map[int]bool{}, ch: make(chan *wire.Message, blocks+2)}
+}
+
+// put takes a message that belongs to the attempt and is no repeat.
+func (b *inbox) put(m *wire.Message) bool {
+	block := failed
+	if m.Result != nil {
+		block = m.Result.Block
+	}
+	if b.seen[block] || len(b.ch) == cap(b.ch) {
+		return false
+	}
+	b.seen[block] = true
+	b.ch <- m
+	return true
+}
+
+// failed stands for a block number where a task has failed.
+const failed = -2
 
 // listen hands results to the attempt that waits for them, and drops those that nobody
 // waits for any more. It returns when the stream has ended.
@@ -59,41 +99,50 @@ func (l *link) listen() error {
 			l.mu.Unlock()
 			return err
 		}
-		var id int64
+		id := int64(-1)
 		switch {
 		case m.Result != nil:
 			id = m.Result.ID
 		case m.Fail != nil:
 			id = m.Fail.ID
 		}
-		l.f.count(func(s *Stats) { s.ReceivedBytes += int64(m.Size()) })
 		l.mu.Lock()
-		to := l.mu.to
-		if l.mu.task != id {
-			to = nil
-		}
+		taken := l.mu.inbox != nil && l.mu.inbox.id == id && l.mu.inbox.put(m)
 		l.mu.Unlock()
-		if to == nil {
-			l.f.count(func(s *Stats) { s.Late++ })
-			continue
-		}
-		to <- m // has room for all messages of a task
+		l.f.count(func(s *Stats) {
+			if !l.own {
+				s.ReceivedBytes += int64(m.Size())
+			}
+			if !taken {
+				s.Late++
+			}
+		})
 	}
 }
 
 // expect names the attempt that results are for; nil: none.
-func (l *link) expect(id int64, to chan<- *wire.Message) {
+func (l *link) expect(b *inbox) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.mu.task, l.mu.to = id, to
+	l.mu.inbox = b
 }
 
-// do runs a task on the worker.
+func (l *link) dead() bool {
+	select {
+	case <-l.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// do runs a task on the worker. It says errOver, with nothing sent, if the task was over
+// before.
 func (l *link) do(ctx context.Context, t *workItem) (*result, error) {
 	for again := 0; ; again++ {
 		res, err := l.try(ctx, t)
-		if err == nil {
-			return res, nil
+		if err == nil || errors.Is(err, errOver) {
+			return res, err
 		}
 		delete(l.rooms, t.key) // whatever it holds now
 		if !errors.Is(err, errLost) || again == 2 {
@@ -103,52 +152,32 @@ func (l *link) do(ctx context.Context, t *workItem) (*result, error) {
 	}
 }
 
+// try runs a task on the worker by what that is thought to hold.
 func (l *link) try(ctx context.Context, t *workItem) (*result, error) {
-	id := l.f.nextAttempt()
-	var msgs []*wire.Message
-	if !l.opened {
-		msgs = append(msgs, l.f.opening())
-	}
-	held := l.rooms[t.key]
-	if held == nil {
-		m, err := l.f.shard(t.key, l.enc)
-		if err != nil {
-			return nil, err
-		}
-		msgs = append(msgs, m)
-	}
-	script, after, replayed, err := l.f.script(ctx, t, id, held, l.enc)
+	p, err := t.prepare(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range script[0].Task.Params {
-		if l.params[w.Param] == w.Hash {
-			continue
-		}
-		msgs = append(msgs, &wire.Message{Weight: &w, Parts: [][]byte{l.enc.Append(nil, shard.Key(w.Param, true)+1<<33, t.weights.Mats[w.Param])}})
-		l.params[w.Param] = w.Hash
-	}
-	msgs = append(msgs, script...)
-	task := script[0].Task
-	blocks := task.Steps[len(task.Steps)-1].Blocks
-	inbox := make(chan *wire.Message, len(blocks)+1)
-	l.expect(id, inbox)
-	defer l.expect(0, nil)
+	in := newInbox(p.id, len(p.blocks))
+	l.expect(in)
+	defer l.expect(nil)
 	start := time.Now()
-	var bytes int64
-	for _, m := range msgs {
-		bytes += int64(m.Size())
-	}
+	sent := make(chan error, 1)
 	l.f.count(func(s *Stats) {
-		s.SentBytes += bytes
-		s.Replayed += int64(replayed)
-		if held == nil {
+		if l.own {
+			return
+		}
+		s.SentBytes += p.bytes
+		s.Replayed += int64(p.replayed)
+		if p.cold {
 			s.Shards++
 		}
 	})
-	sent := make(chan error, 1)
-	go func() { sent <- l.send(ctx, msgs) }()
-	res, err := l.collect(ctx, inbox, len(blocks))
+	go func() { sent <- l.send(ctx, p.msgs) }()
+	res, err := l.collect(ctx, in, t, p.blocks)
+	if err != nil && ctx.Err() != nil {
+		l.stop() // the sender may be stuck
+	}
 	if sendErr := <-sent; err == nil && sendErr != nil {
 		err = sendErr
 	}
@@ -156,35 +185,38 @@ func (l *link) try(ctx context.Context, t *workItem) (*result, error) {
 		return nil, err
 	}
 	l.opened = true
-	l.rooms[t.key] = after
-	l.f.times.note(t.step, time.Since(start))
+	l.rooms[t.key] = p.after
+	l.f.times.note(work{t.Pass, t.step, p.cold}, time.Since(start))
 	return res, nil
 }
 
 func (l *link) send(ctx context.Context, msgs []*wire.Message) error {
-	for _, m := range msgs {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	for i, m := range msgs {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if err := l.conn.Send(m); err != nil {
 			return err
 		}
+		msgs[i] = nil // sent, and often large
 	}
 	return nil
 }
 
 // collect gathers the results of a task's blocks.
-func (l *link) collect(ctx context.Context, inbox <-chan *wire.Message, blocks int) (*result, error) {
-	res := &result{blocks: map[int][][]byte{}, loss: map[int]float64{}}
+func (l *link) collect(ctx context.Context, in *inbox, t *workItem, blocks []int) (*result, error) {
+	res := newResult(len(blocks))
 	for {
 		var m *wire.Message
 		select {
-		case m = <-inbox:
+		case m = <-in.ch:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, fmt.Errorf("worker %d: %w", l.hello.Worker, context.Cause(ctx))
 		case <-l.gone:
 			select {
-			case m = <-inbox:
+			case m = <-in.ch:
 			default:
 				l.mu.Lock()
 				defer l.mu.Unlock()
@@ -198,13 +230,35 @@ func (l *link) collect(ctx context.Context, inbox <-chan *wire.Message, blocks i
 			return nil, fmt.Errorf("worker %d: %s", l.hello.Worker, m.Fail.Text)
 		}
 		if m.Result.Block >= 0 {
-			res.blocks[m.Result.Block], res.loss[m.Result.Block] = m.Parts, m.Result.Loss
-		}
-		if m.Result.Last {
-			if len(res.blocks) != blocks {
-				return nil, fmt.Errorf("worker %d: %d of %d blocks came", l.hello.Worker, len(res.blocks), blocks)
+			if err := t.read(res, m); err != nil {
+				return nil, fmt.Errorf("worker %d: %w", l.hello.Worker, err)
 			}
+		}
+		if len(res.blocks) == len(blocks) {
 			return res, nil
 		}
 	}
 }
+
+// leave asks an idle worker to leave, and ends the stream of one that does not within a
+// time, or is busy.
+func (l *link) leave(idle bool, why string, within time.Duration) {
+	defer l.stop()
+	if !idle {
+		return
+	}
+	timer := time.AfterFunc(within, l.stop)
+	defer timer.Stop()
+	l.sending.Lock()
+	err := l.conn.Send(&wire.Message{Stop: &wire.Stop{Why: why}})
+	l.sending.Unlock()
+	if err != nil {
+		return
+	}
+	<-l.gone
+}
+
+// weightKeys is where the codec's keys of weights begin.
+const weightKeys = 1 << 33
+
+func weightKey(p int) codec.Key { return shard.Key(p, true) + weightKeys }

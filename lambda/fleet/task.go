@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"dorylus/engine"
+	"dorylus/engine/model"
 	"dorylus/kernels"
 	"dorylus/lambda/codec"
 	"dorylus/lambda/plan"
@@ -19,172 +22,148 @@ type roomKey struct {
 	interval int
 }
 
-// workItem is a task on its way.
+// workItem is a task on its way. Several attempts may read it at once.
+//
+// An attempt reads the engine's buffers in prepare only, under gate. close waits for
+// those that do, and lets no other begin: from then on the buffers are the engine's, and
+// a late attempt has nothing but messages of its own.
 type workItem struct {
 	*engine.Work
+	f    *Fleet
 	key  roomKey
 	plan *plan.Plan
 	step int
-	// weights are those that the interval has pinned; got once they are needed.
-	weights engine.Weights
-	hashes  map[int]uint64 // of the parameters, as they are asked for
+	walk int64
+	// all are the contexts of the interval's blocks, of which attempts use the shapes.
+	all          []*model.Ctx
+	ships, grads []int
+
+	over atomic.Bool // nothing of it is wanted any more
+	gate sync.RWMutex
+
+	mu struct {
+		sync.Mutex
+		// weights are those that the interval has pinned; got once they are needed.
+		weights engine.Weights
+		hashes  map[int]uint64 // of the parameters, as they are asked for
+	}
 }
 
-func (f *Fleet) newTask(w *engine.Work) *workItem {
-	return &workItem{
-		Work: w, key: roomKey{w.Pass, w.Interval}, plan: f.plans[w.Pass], step: w.Task.Step, hashes: map[int]uint64{},
+func (f *Fleet) newTask(w *engine.Work, walk int64) *workItem {
+	t := &workItem{
+		Work: w, f: f, key: roomKey{w.Pass, w.Interval}, plan: f.plans[w.Pass], step: w.Task.Step, walk: walk,
+		all: f.job.Blocks(w.Pass, w.Interval),
 	}
+	t.mu.hashes = map[int]uint64{}
+	t.ships = t.plan.Steps[t.step].Ships
+	if w.Pass == engine.Training {
+		t.grads = w.Step.Grads
+	}
+	return t
+}
+
+// close gives the engine's buffers back.
+func (t *workItem) close() {
+	t.over.Store(true)
+	t.gate.Lock()
+	defer t.gate.Unlock()
 }
 
 var hashSeed = maphash.MakeSeed()
 
-// hash names the content of a parameter. It is one process's: nobody compares it with
-// another's.
-func (t *workItem) hash(p int) uint64 {
-	if h, ok := t.hashes[p]; ok {
-		return h
-	}
-	var h maphash.Hash
-	h.SetSeed(hashSeed)
-	m := t.weights.Mats[p]
-	for r := range m.Rows {
-		row := m.Row(r)
-		if len(row) > 0 {
-			h.Write(unsafe.Slice((*byte)(unsafe.Pointer(&row[0])), 4*len(row)))
+// param is a parameter as the interval has pinned it, and a name of its content. The name
+// is one process's: nobody compares it with another's.
+func (t *workItem) param(ctx context.Context, p int) (*kernels.Mat, uint64, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.mu.weights.Mats == nil {
+		var err error
+		if t.mu.weights, err = t.Pinned(ctx); err != nil {
+			return nil, 0, fmt.Errorf("get the weights of interval %d: %w", t.Interval, err)
 		}
 	}
-	t.hashes[p] = h.Sum64()
-	return t.hashes[p]
+	m := t.mu.weights.Mats[p]
+	h, ok := t.mu.hashes[p]
+	if !ok {
+		var sum maphash.Hash
+		sum.SetSeed(hashSeed)
+		for r := range m.Rows {
+			row := m.Row(r)
+			if len(row) > 0 {
+				sum.Write(unsafe.Slice((*byte)(unsafe.Pointer(&row[0])), 4*len(row)))
+			}
+		}
+		h = sum.Sum64()
+		t.mu.hashes[p] = h
+	}
+	return m, h, nil
 }
 
-// result is what an attempt has brought: the frames of each block, not looked into.
+// result is what an attempt has brought, by block, in memory of its own: ships, then
+// grads.
 type result struct {
-	blocks map[int][][]byte
+	blocks map[int][]*kernels.Mat
 	loss   map[int]float64
 }
 
-// commit puts a result where the engine wants it. Nothing is touched unless all of it
-// can be read.
-func (f *Fleet) commit(w *engine.Work, res *result) error {
-	ships, grads := f.wanted(w)
-	first := f.job.Blocks(w.Pass, w.Interval)[0].Block
-	for _, c := range w.Blocks {
-		parts := res.blocks[c.Block-first]
-		if len(parts) != len(ships)+len(grads) {
-			return fmt.Errorf("lambda fleet: %v: block %d has %d results, want %d", w.Task, c.Block, len(parts), len(ships)+len(grads))
+func newResult(blocks int) *result {
+	return &result{blocks: make(map[int][]*kernels.Mat, blocks), loss: make(map[int]float64, blocks)}
+}
+
+// read takes one block's results from a message.
+func (t *workItem) read(res *result, m *wire.Message) error {
+	r := m.Result
+	if r.Block >= len(t.all) || len(m.Parts) != len(t.ships)+len(t.grads) {
+		return fmt.Errorf("block %d of %d has %d results, want %d", r.Block, len(t.all), len(m.Parts), len(t.ships)+len(t.grads))
+	}
+	prog, c := t.f.program(), t.all[r.Block]
+	var mats []*kernels.Mat
+	take := func(rows, cols int) error {
+		dst := kernels.FromSlice(rows, cols, make([]float32, rows*cols))
+		if err := codec.Decode(m.Parts[len(mats)], dst); err != nil {
+			return fmt.Errorf("read result %d of block %d: %w", len(mats), r.Block, err)
+		}
+		mats = append(mats, dst)
+		return nil
+	}
+	for _, b := range t.ships {
+		if err := take(c.Span(b).Len(), prog.Bufs[b].Cols); err != nil {
+			return err
 		}
 	}
-	for _, c := range w.Blocks {
-		parts := res.blocks[c.Block-first]
-		for i, b := range ships {
-			if err := codec.Decode(parts[i], c.Mat(b)); err != nil {
-				return fmt.Errorf("lambda fleet: %v: %w", w.Task, err)
-			}
+	for _, p := range t.grads {
+		if err := take(prog.Params[p].Rows, prog.Params[p].Cols); err != nil {
+			return err
 		}
-		for i, p := range grads {
-			if err := codec.Decode(parts[len(ships)+i], c.Grads[p]); err != nil {
-				return fmt.Errorf("lambda fleet: %v: %w", w.Task, err)
-			}
+	}
+	res.blocks[r.Block], res.loss[r.Block] = mats, r.Loss
+	return nil
+}
+
+// commit puts a result where the engine wants it. Nothing is touched unless all of it is
+// there.
+func (t *workItem) commit(res *result) error {
+	first := t.all[0].Block
+	for _, c := range t.Blocks {
+		if _, ok := res.blocks[c.Block-first]; !ok {
+			return fmt.Errorf("lambda fleet: %v: the result has no block %d", t.Task, c.Block)
+		}
+	}
+	for _, c := range t.Blocks {
+		mats := res.blocks[c.Block-first]
+		for i, b := range t.ships {
+			copyRows(c.Mat(b), mats[i])
+		}
+		for i, p := range t.grads {
+			copyRows(c.Grads[p], mats[len(t.ships)+i])
 		}
 		c.Loss[0] = res.loss[c.Block-first]
 	}
 	return nil
 }
 
-// wanted are the buffers and gradients that a task's results have.
-func (f *Fleet) wanted(w *engine.Work) (ships, grads []int) {
-	ships = f.plans[w.Pass].Steps[w.Task.Step].Ships
-	if w.Pass == engine.Training {
-		grads = w.Step.Grads
+func copyRows(dst, src *kernels.Mat) {
+	for r := range src.Rows {
+		copy(dst.Row(r), src.Row(r))
 	}
-	return ships, grads
-}
-
-// content names what wrote rows, and when; the zero value is nothing.
-type content struct {
-	epochs int // epochs that had begun: the epoch plus 1
-	writer int
-}
-
-func written(epoch, step int) content { return content{epoch + 1, step} }
-
-// script is the messages of a task for a worker that holds these contents, and what it
-// holds afterwards. replayed counts the steps that run again.
-func (f *Fleet) script(ctx context.Context, t *workItem, id int64, held map[int]content, enc *codec.Encoder) (msgs []*wire.Message, after map[int]content, replayed int, err error) {
-	prog, epoch := f.program(), t.Epoch
-	has := func(v plan.Version) bool { return held[v.Buf] == written(epoch, v.Step) }
-	steps := t.plan.Replay(t.step, has)
-	if len(steps) > 0 {
-		steps = t.plan.Replay(t.step, func(plan.Version) bool { return false })
-	}
-	replayed = len(steps)
-	steps = append(steps, t.step)
-	after = map[int]content{}
-	for b, c := range held {
-		after[b] = c
-	}
-	all := f.job.Blocks(t.Pass, t.Interval)
-	head := &wire.Task{ID: id, Pass: t.Pass, Interval: t.Interval, Epoch: epoch}
-	msgs = append(msgs, &wire.Message{Task: head})
-	made := map[plan.Version]bool{} // by a step of this task, or sent for one
-	seen := map[int]bool{}
-	for n, s := range steps {
-		step := &prog.Steps[s]
-		st := wire.Step{Step: s}
-		var send []wire.Found
-		for _, v := range t.plan.Steps[s].Needs {
-			switch {
-			case v.Step < 0 || made[v] && after[v.Buf] == written(epoch, v.Step):
-			case after[v.Buf] == written(epoch, v.Step):
-				st.Found = append(st.Found, wire.Found{Buf: v.Buf, Writer: v.Step})
-			default:
-				send = append(send, wire.Found{Buf: v.Buf, Writer: v.Step})
-				after[v.Buf] = written(epoch, v.Step)
-				made[v] = true
-			}
-		}
-		for _, b := range step.Out {
-			after[b] = written(epoch, s)
-			made[plan.Version{Buf: b, Step: s}] = true
-		}
-		for _, p := range step.Params {
-			if !seen[p] {
-				seen[p] = true
-				if t.weights.Mats == nil {
-					if t.weights, err = t.Pinned(ctx); err != nil {
-						return nil, nil, 0, err
-					}
-				}
-				head.Params = append(head.Params, wire.Weight{Param: p, Hash: t.hash(p)})
-			}
-		}
-		if n == len(steps)-1 {
-			st.Ships, st.Grads = f.wanted(t.Work)
-		}
-		for i, c := range all {
-			if idle(c.Span, step.In, step.Out) {
-				continue
-			}
-			st.Blocks = append(st.Blocks, i)
-			m := &wire.Message{Block: &wire.Block{ID: id, Step: s, Block: i, Bufs: send}}
-			for _, v := range send {
-				m.Parts = append(m.Parts, enc.Append(nil, codec.Key(v.Buf), c.Mat(v.Buf)))
-			}
-			msgs = append(msgs, m)
-		}
-		head.Steps = append(head.Steps, st)
-	}
-	return msgs, after, replayed, nil
-}
-
-// idle says that a block has no rows in any of the buffers.
-func idle(span func(buf int) kernels.Span, lists ...[]int) bool {
-	for _, list := range lists {
-		for _, b := range list {
-			if span(b).Len() > 0 {
-				return false
-			}
-		}
-	}
-	return true
 }

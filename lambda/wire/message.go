@@ -12,7 +12,7 @@ import (
 )
 
 // Version of the protocol. Both sides must have the same one.
-const Version = 1
+const Version = 2
 
 // MaxMessage bounds a message, in bytes.
 const MaxMessage = 64 << 20
@@ -78,7 +78,11 @@ type Task struct {
 	Pass     engine.Pass `json:"pass"`
 	Interval int         `json:"interval"`
 	Epoch    int         `json:"epoch"`
-	Steps    []Step      `json:"steps"`
+	// Walk numbers the interval's walks through the program's steps: what a buffer holds
+	// counts in the walk that has made it only. An epoch would not do, since evaluations
+	// of other weights may have the same one.
+	Walk  int64  `json:"walk"`
+	Steps []Step `json:"steps"`
 	// Params are the parameters that the steps read.
 	Params []Weight `json:"params,omitempty"`
 }
@@ -87,7 +91,7 @@ type Task struct {
 type Step struct {
 	Step int `json:"step"`
 	// Found are the buffers that the worker is thought to hold, as the step of Writer
-	// of this epoch has left them; -1: none of this epoch's.
+	// of this walk has left them.
 	Found []Found `json:"found,omitempty"`
 	// Blocks are those of the interval that have rows in the step, from 0.
 	Blocks []int `json:"blocks"`
@@ -108,7 +112,7 @@ type Block struct {
 	ID    int64 `json:"id"`
 	Step  int   `json:"step"`
 	Block int   `json:"block"` // of the interval, from 0
-	// Bufs are the buffers that come with it, left by step Writers of this epoch.
+	// Bufs are the buffers that come with it, left by step Writers of this walk.
 	Bufs []Found `json:"bufs,omitempty"`
 }
 

@@ -41,8 +41,14 @@ type room struct {
 	held [][]content
 }
 
-// content names what wrote rows, and when. The zero value is nothing.
-type content struct{ epoch, writer int }
+// content names what wrote rows, and in which walk.
+type content struct {
+	walk   int64
+	writer int
+}
+
+// nothing is the content of rows that have not been set.
+var nothing = content{-1, -1}
 
 type weight struct {
 	hash uint64
@@ -84,7 +90,7 @@ func (st *store) putShard(m *wire.Message) error {
 	for b := range r.held {
 		r.held[b] = make([]content, s.Blocks())
 		for i := range r.held[b] {
-			r.held[b][i] = content{-1, -1}
+			r.held[b][i] = nothing
 		}
 	}
 	st.rooms[key] = st.order.PushFront(r)

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"dorylus/engine"
 	"dorylus/engine/model"
@@ -65,9 +66,19 @@ func (s *session) check(run *running) error {
 				return fmt.Errorf("buffer %d is none of step %d", b, st.Step)
 			}
 		}
+		for _, f := range st.Found {
+			if f.Buf < 0 || f.Buf >= len(run.room.held) {
+				return fmt.Errorf("buffer %d of %d", f.Buf, len(run.room.held))
+			}
+		}
+		for _, p := range s.w.prog.Steps[st.Step].Params {
+			if run.weights[p] == nil {
+				return fmt.Errorf("step %d reads parameter %d, which is not among the task's", st.Step, p)
+			}
+		}
 		for _, p := range st.Grads {
-			if p < 0 || p >= len(s.w.prog.Params) {
-				return fmt.Errorf("parameter %d of %d", p, len(s.w.prog.Params))
+			if !run.room.Train || !slices.Contains(s.w.prog.Steps[st.Step].Grads, p) {
+				return fmt.Errorf("step %d has no gradient of parameter %d", st.Step, p)
 			}
 		}
 	}
@@ -95,11 +106,11 @@ func (s *session) block(ctx context.Context, m *wire.Message) error {
 		if err := codec.Decode(m.Parts[i], c.Mat(f.Buf)); err != nil {
 			return s.fail(run.ID, err)
 		}
-		run.room.held[f.Buf][b.Block] = content{run.Epoch, f.Writer}
+		run.room.held[f.Buf][b.Block] = content{run.Walk, f.Writer}
 	}
 	for _, f := range st.Found {
-		if got := run.room.held[f.Buf][b.Block]; got != (content{run.Epoch, f.Writer}) {
-			return s.lost(run.ID, "buffer %d is of epoch %d, step %d, not of epoch %d, step %d", f.Buf, got.epoch, got.writer, run.Epoch, f.Writer)
+		if got := run.room.held[f.Buf][b.Block]; got != (content{run.Walk, f.Writer}) {
+			return s.lost(run.ID, "buffer %d is of walk %d, step %d, not of walk %d, step %d", f.Buf, got.walk, got.writer, run.Walk, f.Writer)
 		}
 	}
 	if err := s.compute(ctx, run, c, st, b.Block); err != nil {
@@ -131,14 +142,14 @@ func (s *session) compute(ctx context.Context, run *running, c *model.Ctx, st *w
 		}
 	}
 	for _, b := range step.Out {
-		run.room.held[b][block] = content{-1, -1} // until it is done
+		run.room.held[b][block] = nothing // until it is done
 	}
 	id := task.Task{ID: task.ID{Epoch: run.Epoch, Interval: run.Interval, Step: st.Step}, Kind: step.Kind, Dir: step.Dir, Layer: step.Layer}
 	if err := s.w.store.local.Run(ctx, &engine.Work{Task: id, Pass: run.Pass, Step: step, Ops: ops, Blocks: []*model.Ctx{c}}); err != nil {
 		return err
 	}
 	for _, b := range step.Out {
-		run.room.held[b][block] = content{run.Epoch, st.Step}
+		run.room.held[b][block] = content{run.Walk, st.Step}
 	}
 	return nil
 }

@@ -55,7 +55,11 @@ type Invitation struct {
 // Serve runs tasks from conn until it is told to stop, ctx's deadline is near, or the
 // connection ends.
 func (w *Worker) Serve(ctx context.Context, conn wire.Conn, in Invitation) (*wire.Bye, error) {
-	w.busy <- struct{}{}
+	select {
+	case w.busy <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	defer func() { <-w.busy }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -147,8 +151,10 @@ func (s *session) handle(ctx context.Context, m *wire.Message) error {
 	case s.w.prog == nil:
 		return fmt.Errorf("the graph server sent work before the job")
 	case m.Shard != nil:
+		s.task = nil // it would go on with what is about to change
 		return s.w.store.putShard(m)
 	case m.Weight != nil:
+		s.task = nil
 		return s.w.store.putWeight(m)
 	case m.Task != nil:
 		return s.begin(m.Task)

@@ -1,0 +1,45 @@
+package engine
+
+import "dorylus/engine/task"
+
+// WorkerCame is a Lambda worker that has opened its stream.
+type WorkerCame struct {
+	Worker  int     `json:"worker"` // its number; none comes twice
+	Device  string  `json:"device"`
+	Took    float64 `json:"seconds"` // since it was sent for
+	Workers int     `json:"workers"` // that are there now
+}
+
+// WorkerLeft is a Lambda worker whose stream has ended, or one that was sent for and
+// has not come.
+type WorkerLeft struct {
+	Worker  int    `json:"worker"`
+	Why     string `json:"why"`
+	Came    bool   `json:"came"`
+	Tasks   int64  `json:"tasks"`   // that it has done
+	Workers int    `json:"workers"` // that are there now
+}
+
+// Hedged says that a task takes long and is started on a second worker while the first
+// goes on: the first result counts. A task that has failed and is run again is Retried.
+type Hedged struct {
+	Task    task.Task `json:"task"`
+	Attempt int       `json:"attempt"` // which one this is, from 1
+	Worker  int       `json:"worker"`  // the one that takes long
+	After   float64   `json:"after_seconds"`
+}
+
+// OwnCores says that the graph server's own cores do a task because no worker can. Of
+// many in a row, those whose number is a power of two are told, and the last one at the
+// end of the run.
+type OwnCores struct {
+	Task  task.Task `json:"task"`
+	Tasks int64     `json:"tasks"` // how many that are, in the whole run
+	Cause string    `json:"cause"`
+}
+
+// Kind implements Event.
+func (WorkerCame) Kind() string { return "worker_came" }
+func (WorkerLeft) Kind() string { return "worker_left" }
+func (Hedged) Kind() string     { return "hedge" }
+func (OwnCores) Kind() string   { return "own_cores" }
