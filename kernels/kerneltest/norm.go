@@ -12,6 +12,23 @@ func normCases() []Case {
 	return append(cases, Case{"LayerNorm/special", layerNormSpecial}, Case{"LayerNorm/rows", layerNormRows})
 }
 
+// rowMoments are a row's mean and its error, and its inverse deviation and the
+// relative error of that.
+type rowMoments struct{ mean, off, inv, rel float64 }
+
+// perRow is f, computed once for each row.
+func perRow[T any](f func(r int) T) func(r int) T {
+	known := map[int]T{}
+	return func(r int) T {
+		v, ok := known[r]
+		if !ok {
+			v = f(r)
+			known[r] = v
+		}
+		return v
+	}
+}
+
 // normal is one LayerNorm and its gradient to compare.
 func (l *lab) normal(lay layout, rows, width int, eps float32, inPlace bool, fill func(r, c int) float32) {
 	defer l.release()
@@ -21,10 +38,10 @@ func (l *lab) normal(lay layout, rows, width int, eps float32, inPlace bool, fil
 	gamma, beta := t.in("gamma", 1, width, random(l.rng, false)), t.in("beta", 1, width, random(l.rng, false))
 	dst, stat := t.result("dst", rows, width), t.result("stat", rows, 2)
 	t.run(func(s kernels.Stream) { s.LayerNorm(dst.view, stat.view, x.view, gamma.view, beta.view, eps) })
-	// moments of row r: mean and its error; inverse deviation and its relative
-	// error. A mean that is off by e adds up to e to each distance, and twice
+	// A mean that is off by e adds up to e to each distance, and twice
 	// |x-m|e + e² to each square.
-	moments := func(r int) (mean, off, inv, rel float64) {
+	moments := perRow(func(r int) rowMoments {
+		var mean, off float64
 		var abs, square, dist float64
 		for c := range width {
 			mean += x.val(r, c) / n
@@ -38,29 +55,29 @@ func (l *lab) normal(lay layout, rows, width int, eps float32, inPlace bool, fil
 		}
 		total := square + float64(eps)
 		wrong := u*(n+6)*total + 2*dist*(off+u*dist) + off*off
-		return mean, off, 1 / math.Sqrt(total), wrong/total + 4*u
-	}
+		return rowMoments{mean: mean, off: off, inv: 1 / math.Sqrt(total), rel: wrong/total + 4*u}
+	})
 	t.check(stat, all, func(r, c int) value {
-		mean, off, inv, rel := moments(r)
+		m := moments(r)
 		if c == 0 {
-			return value{v: mean, tol: off}
+			return value{v: m.mean, tol: m.off}
 		}
-		return value{v: inv, tol: inv * rel}
+		return value{v: m.inv, tol: m.inv * m.rel}
 	})
 	t.check(dst, all, func(r, c int) value {
-		mean, off, inv, rel := moments(r)
+		m := moments(r)
 		g, b := gamma.val(0, c), beta.val(0, c)
-		d := x.val(r, c) - mean
-		v := d*inv*g + b
-		return value{v: v, tol: math.Abs(inv*g)*(off+math.Abs(d)*(rel+4*u)) + 2*u*(math.Abs(v)+math.Abs(b))}
+		d := x.val(r, c) - m.mean
+		v := d*m.inv*g + b
+		return value{v: v, tol: math.Abs(m.inv*g)*(m.off+math.Abs(d)*(m.rel+4*u)) + 2*u*(math.Abs(v)+math.Abs(b))}
 	})
 
 	t = l.trial(lay, "LayerNormBack of %d x %d, eps %v, in place %v", rows, width, eps, inPlace)
 	x2 := t.in("x", rows, width, func(r, c int) float32 { return x.img[x.at(r, c)] })
 	gamma, dy := t.in("gamma", 1, width, random(l.rng, false)), t.in("dy", rows, width, random(l.rng, false))
 	st := t.in("stat", rows, 2, func(r, c int) float32 {
-		mean, _, inv, _ := moments(r)
-		return float32([]float64{mean, inv}[c])
+		m := moments(r)
+		return float32([]float64{m.mean, m.inv}[c])
 	})
 	dgamma, dbeta, dx := t.result("dgamma", 1, width), t.result("dbeta", 1, width), dy
 	if inPlace {
@@ -72,12 +89,15 @@ func (l *lab) normal(lay layout, rows, width int, eps float32, inPlace bool, fil
 		s.LayerNormBack(dx.view, dgamma.view, dbeta.view, dy.view, x2.view, st.view, gamma.view)
 	})
 	hat := func(r, c int) float64 { return (x2.val(r, c) - st.val(r, 0)) * st.val(r, 1) }
-	t.check(dx, all, func(r, c int) value {
-		var g, gx sum
+	sums := perRow(func(r int) (s [2]sum) {
 		for k := range width {
-			g.add(dy.val(r, k), gamma.val(0, k))
-			gx.add(dy.val(r, k), gamma.val(0, k), hat(r, k))
+			s[0].add(dy.val(r, k), gamma.val(0, k))
+			s[1].add(dy.val(r, k), gamma.val(0, k), hat(r, k))
 		}
+		return s
+	})
+	t.check(dx, all, func(r, c int) value {
+		g, gx := sums(r)[0], sums(r)[1]
 		a := dy.val(r, c) * gamma.val(0, c)
 		inv, h := st.val(r, 1), hat(r, c)
 		v := inv * (a - g.v/n - h*gx.v/n)
