@@ -90,8 +90,8 @@ func parseModes(c engine.Config, list string) ([]*entry, error) {
 			}
 			e.Pipeline = pipe
 		}
-		if slices.ContainsFunc(entries, func(x *entry) bool { return x.Mode == e.Mode && x.Pipeline == e.Pipeline }) {
-			return nil, usagef("--modes=%s: %s is there twice", list, name)
+		if i := slices.IndexFunc(entries, func(x *entry) bool { return x.Mode == e.Mode && x.Pipeline == e.Pipeline }); i >= 0 {
+			return nil, usagef("--modes=%s: %s would train as %s does; name each mode once", list, name, entries[i].name)
 		}
 		async = async || e.Pipeline == "async"
 		entries = append(entries, e)
@@ -198,19 +198,19 @@ func (f compareFolders) discard() {
 // dryCompare says what a comparison would do.
 func (a *app) dryCompare(ctx context.Context, r *resolved, entries []*entry) error {
 	var modes []map[string]any
-	text := "In each of these modes:"
+	var texts []string
 	for _, e := range entries {
 		instance := e.Instance
 		if instance == "" {
 			instance = cost.DefaultInstance(e.Mode)
 		}
 		modes = append(modes, map[string]any{"name": e.name, "mode": e.Mode, "pipeline": e.Pipeline, "instance": instance})
-		text += fmt.Sprintf(" %s (priced as %s)", e.name, instance)
+		texts = append(texts, fmt.Sprintf("%s (priced as %s)", e.name, instance))
 	}
 	if !r.JSON {
 		err := a.dryRun(ctx, r)
 		if err == nil {
-			_, err = fmt.Fprintln(a.out, text)
+			_, err = fmt.Fprintln(a.out, "One after the other in these modes:", list(texts))
 		}
 		return err
 	}
