@@ -20,7 +20,7 @@ import (
 
 // underFaults trains on workers whose streams and launches go wrong by seed, in virtual
 // time.
-func underFaults(t *testing.T, st *store.Store, dev kernels.Device, seed uint64, set func(c *engine.Config)) (res *pipeline.Result, s Stats, what string) {
+func underFaults(t *testing.T, st *store.Store, dev kernels.Device, seed uint64, set func(c *engine.Config), see func(*diary)) (res *pipeline.Result, s Stats, what string) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	fs := draw(r)
 	workers, memory := 1+r.IntN(3), int64(1<<30)
@@ -44,8 +44,10 @@ func underFaults(t *testing.T, st *store.Store, dev kernels.Device, seed uint64,
 		}
 		p.wrap = func(in worker.Invitation, c *wire.PipeConn) conn { return newShaky(c, fs, seed, in.Worker) }
 		f := p.start(t, Options{Workers: workers, Codec: "none", Patience: time.Second, Floor: 100 * time.Millisecond, GiveUp: 3 * time.Second})
-		res = train(t, options(t, st, dev, set), f)
+		o := options(t, st, dev, set)
+		res = train(t, o, f)
 		s = f.Stats()
+		see(o.Listener.(*diary))
 	})
 	return res, s, what
 }
@@ -73,7 +75,7 @@ func TestAnyFaultsGiveTheSameBits(t *testing.T) {
 	start := time.Now()
 	for seed := range uint64(schedules) {
 		k := int(seed) % len(models)
-		got, s, what := underFaults(t, st, dev, seed, set(models[k]))
+		got, s, what := underFaults(t, st, dev, seed, set(models[k]), func(*diary) {})
 		if sameBits(t, models[k]+", "+what, want[k], got); t.Failed() {
 			return
 		}
