@@ -14,7 +14,8 @@ type Point struct {
 	Metric  float64
 }
 
-// Curve is the evaluations of one run, in order.
+// Curve is the evaluations of one run, in order, and the run's end: a Point with the
+// last metric, but with all that had to be paid.
 type Curve []Point
 
 // Recorder draws curves from the events of runs that follow each other. The zero
@@ -29,11 +30,15 @@ type Recorder struct {
 }
 
 // Curves has one curve for each run that has begun.
-func (r *Recorder) Curves() []Curve { return r.curves }
+func (r *Recorder) Curves() []Curve {
+	r.end()
+	return r.curves
+}
 
 // Event implements engine.Listener.
 func (r *Recorder) Event(e engine.Event) {
 	if _, ok := e.(engine.RunStart); ok {
+		r.end()
 		r.meter = cost.Meter{}
 	}
 	r.meter.Event(e)
@@ -55,19 +60,39 @@ func (r *Recorder) Event(e engine.Event) {
 }
 
 func (r *Recorder) add(e engine.Evaluated) {
-	p := Point{Seconds: r.meter.Seconds(), USD: math.NaN(), Metric: e.Train}
+	metric := e.Train
 	switch r.rows {
 	case "validation":
-		p.Metric = e.Val
+		metric = e.Val
 	case "test":
-		p.Metric = e.Test
+		metric = e.Test
 	}
+	last := &r.curves[len(r.curves)-1]
+	*last = append(*last, r.now(metric))
+	r.Of = r.rows + " " + metricName(e.Metric)
+}
+
+// now is a point with all that has been spent.
+func (r *Recorder) now(metric float64) Point {
+	p := Point{Seconds: r.meter.Seconds(), USD: math.NaN(), Metric: metric}
 	if total, known := r.meter.Bill().Total(); known {
 		p.USD = total.USD()
 	}
-	last := &r.curves[len(r.curves)-1]
-	*last = append(*last, p)
-	r.Of = r.rows + " " + metricName(e.Metric)
+	return p
+}
+
+// end closes the latest curve. Invocations may be billed after a run has ended.
+func (r *Recorder) end() {
+	if len(r.curves) == 0 {
+		return
+	}
+	curve := &r.curves[len(r.curves)-1]
+	if n := len(*curve); n > 0 {
+		last := (*curve)[n-1]
+		if p := r.now(last.Metric); p.Seconds > last.Seconds || p.USD > last.USD {
+			*curve = append(*curve, p)
+		}
+	}
 }
 
 // metricName is a metric for people.

@@ -53,6 +53,9 @@ func (s scale) text(x spread) string {
 	if math.IsNaN(x.mean) {
 		return unknown
 	}
+	if x.mean == 0 && math.IsNaN(x.std) {
+		return "0" + s.unit
+	}
 	text := strconv.FormatFloat(x.mean*s.factor, 'f', s.decimals, 64)
 	if !math.IsNaN(x.std) {
 		text += " ± " + strconv.FormatFloat(x.std*s.factor, 'f', s.decimals, 64)
@@ -60,18 +63,21 @@ func (s scale) text(x spread) string {
 	return text + s.unit
 }
 
-// secondsScale fits times: three digits of the largest.
+// secondsScale fits times: in the unit of the largest, with three digits of the smallest.
 func secondsScale(values ...float64) scale {
-	top := largest(values)
-	switch {
-	case top == 0:
-		return scale{1, " s", 0}
+	s := scale{1, " s", 0}
+	switch top := largest(values); {
 	case top < 1e-3:
-		return scale{1e6, " µs", digitsAfter(top*1e6, 3)}
+		s = scale{1e6, " µs", 0}
 	case top < 1:
-		return scale{1e3, " ms", digitsAfter(top*1e3, 3)}
+		s = scale{1e3, " ms", 0}
 	}
-	return scale{1, " s", digitsAfter(top, 3)}
+	for _, v := range values {
+		if v > 0 {
+			s.decimals = min(6, max(s.decimals, digitsAfter(v*s.factor, 3)))
+		}
+	}
+	return s
 }
 
 // bytesScale fits sizes.

@@ -10,7 +10,7 @@ import (
 // notes say what was measured, what is priced from a table, and what has no value.
 func (c *Comparison) notes() []string {
 	notes := []string{
-		fmt.Sprintf("Measured here: accuracy, epochs, times and bytes; %s, %s/%s, one mode after the other on the same data in memory.",
+		fmt.Sprintf("Measured here: accuracy, epochs, times, bytes; %s, %s/%s, one mode after the other on the same data in memory.",
 			c.places(), runtime.GOOS, runtime.GOARCH),
 		"Priced from the table: these times, as if the machine were of the type named. That type may be faster or slower than this machine.",
 	}

@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -102,6 +103,7 @@ func (c *Comparison) curves(of, unit string, factor float64, x func(Point) float
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = unit, of+", %"
 	p.X.Min = 0
+	p.X.Tick.Marker, p.Y.Tick.Marker = ticks{}, ticks{}
 	p.Legend.Padding = vg.Points(2)
 	p.Add(plotter.NewGrid())
 	right := 0.0
@@ -160,6 +162,7 @@ func addCurve(p *plot.Plot, points plotter.XYs, c color.Color) error {
 func (c *Comparison) bars() (*plot.Plot, error) {
 	p := plot.New()
 	relative := c.Modes[0].Value.Known()
+	p.Y.Tick.Marker = ticks{}
 	p.Y.Label.Text = "value, 1/(seconds·dollars)"
 	if relative {
 		p.Y.Label.Text = "value, " + c.Modes[0].Name + " = 1"
@@ -201,4 +204,28 @@ func (c *Comparison) bars() (*plot.Plot, error) {
 		p.Y.Max = 1
 	}
 	return p, nil
+}
+
+// ticks are about five marks on an axis, at multiples of 1, 2 or 5.
+type ticks struct{}
+
+// Ticks implements plot.Ticker.
+func (ticks) Ticks(low, high float64) []plot.Tick {
+	const marks = 5
+	rough := (high - low) / marks
+	if !(rough > 0) || math.IsInf(rough, 0) {
+		return nil
+	}
+	ten := math.Pow(10, math.Floor(math.Log10(rough)))
+	step := 10 * ten
+	for _, m := range []float64{5, 2, 1} {
+		if m*ten >= rough {
+			step = m * ten
+		}
+	}
+	var all []plot.Tick
+	for i := math.Ceil(low / step); i*step <= high*(1+1e-9); i++ {
+		all = append(all, plot.Tick{Value: i * step, Label: grouped(strconv.FormatFloat(i*step, 'f', max(0, -int(math.Floor(math.Log10(step)))), 64))})
+	}
+	return all
 }

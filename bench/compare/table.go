@@ -74,6 +74,7 @@ func (c *Comparison) table() grid {
 	c.accuracy(&g)
 	c.speed(&g)
 	c.tasks(&g)
+	c.numbers(&g, "bytes moved", bytesScale, moved, bare)
 	c.dollars(&g)
 	g.row("value, 1/(seconds·dollars)", each(c, func(m *Mode) string { return significant(float64(m.Value), 4) }))
 	g.row("value, relative", each(c, func(m *Mode) string { return significant(float64(m.Relative), 3) }))

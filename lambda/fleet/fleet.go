@@ -41,6 +41,8 @@ type Options struct {
 	Device kernels.Device
 	// Precision of floats on the wire: "fp32" (default), "bf16", "fp16".
 	Precision string
+	// Codec of all frames on the wire: "auto" (default), "none", "s2", "zstd".
+	Codec string
 	// Attempts is how often a task is tried on workers, hedges included, before the
 	// graph server does it; default 4.
 	Attempts int
@@ -125,9 +127,8 @@ func New(o Options) (*Fleet, error) {
 	if o.Precision == "" {
 		o.Precision = "fp32"
 	}
-	precision, err := codec.ParseWire(o.Precision)
-	if err != nil {
-		return nil, err
+	if o.Codec == "" {
+		o.Codec = "auto"
 	}
 	if o.OnNoWorkers == "" {
 		o.OnNoWorkers = "local"
@@ -146,10 +147,11 @@ func New(o Options) (*Fleet, error) {
 			*d = standard
 		}
 	}
-	f := &Fleet{opt: o, times: newTimes(), reports: newReports()}
-	if f.enc, err = codec.NewEncoder(codec.Options{Wire: precision}); err != nil {
-		return nil, err
+	enc, err := (&wire.Job{Precision: o.Precision, Codec: o.Codec}).Encoder()
+	if err != nil {
+		return nil, fmt.Errorf("lambda fleet: %w", err)
 	}
+	f := &Fleet{opt: o, enc: enc, times: newTimes(), reports: newReports()}
 	f.ctx, f.cancel = context.WithCancelCause(context.Background())
 	f.mu.crew, f.mu.own = newPool(), newPool()
 	f.mu.invited, f.mu.walks, f.mu.shardBytes = map[string]*guest{}, map[roomKey]*walk{}, map[roomKey]int64{}
@@ -249,7 +251,7 @@ func (f *Fleet) walk(w *engine.Work) int64 {
 
 // opening is the message that opens a stream.
 func (f *Fleet) opening() *wire.Message {
-	return &wire.Message{Job: &wire.Job{Model: f.job.Model, Steps: len(f.job.Program.Steps), Precision: f.opt.Precision}}
+	return &wire.Message{Job: &wire.Job{Model: f.job.Model, Steps: len(f.job.Program.Steps), Precision: f.opt.Precision, Codec: f.opt.Codec}}
 }
 
 // program is the job's.

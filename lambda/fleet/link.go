@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -38,7 +39,7 @@ type link struct {
 	mu      struct {
 		sync.Mutex
 		inbox *inbox // of the attempt under way; nil: none
-		err   error
+		err   error  // why the stream has ended
 	}
 }
 
@@ -46,6 +47,8 @@ var (
 	errLost = errors.New("the worker has lost what it was thought to hold")
 	errOver = errors.New("another attempt has been faster")
 	errSlow = errors.New("it took too long")
+	// errEnded is the end of a stream without a word.
+	errEnded = errors.New("its stream has ended")
 )
 
 func newLink(f *Fleet, p *pool, conn wire.Conn, hello wire.Hello, stop func()) *link {
@@ -94,10 +97,10 @@ func (l *link) listen() error {
 			err = fmt.Errorf("the worker has left: %s", m.Bye.Why)
 		}
 		if err != nil {
-			l.mu.Lock()
-			l.mu.err = err
-			l.mu.Unlock()
-			return err
+			if errors.Is(err, io.EOF) {
+				err = errEnded
+			}
+			return l.because(err)
 		}
 		id := int64(-1)
 		switch {
@@ -118,6 +121,16 @@ func (l *link) listen() error {
 			}
 		})
 	}
+}
+
+// because keeps the first reason why the stream ends.
+func (l *link) because(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.err == nil {
+		l.mu.err = err
+	}
+	return l.mu.err
 }
 
 // expect names the attempt that results are for; nil: none.
@@ -176,6 +189,7 @@ func (l *link) try(ctx context.Context, t *workItem) (*result, error) {
 	go func() { sent <- l.send(ctx, p.msgs) }()
 	res, err := l.collect(ctx, in, t, p.blocks)
 	if err != nil && ctx.Err() != nil {
+		l.because(context.Cause(ctx))
 		l.stop() // the sender may be stuck
 	}
 	if sendErr := <-sent; err == nil && sendErr != nil {
@@ -218,9 +232,7 @@ func (l *link) collect(ctx context.Context, in *inbox, t *workItem, blocks []int
 			select {
 			case m = <-in.ch:
 			default:
-				l.mu.Lock()
-				defer l.mu.Unlock()
-				return nil, fmt.Errorf("worker %d is gone: %w", l.hello.Worker, l.mu.err)
+				return nil, fmt.Errorf("worker %d is gone: %w", l.hello.Worker, l.because(errEnded))
 			}
 		}
 		switch {
@@ -245,6 +257,7 @@ func (l *link) collect(ctx context.Context, in *inbox, t *workItem, blocks []int
 func (l *link) leave(idle bool, why string, within time.Duration) {
 	defer l.stop()
 	if !idle {
+		l.because(errClosed)
 		return
 	}
 	timer := time.AfterFunc(within, l.stop)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"dorylus/engine"
-	"dorylus/engine/model"
 )
 
 // Version of the protocol. Both sides must have the same one.
@@ -47,16 +46,6 @@ type Hello struct {
 	BLAS   string `json:"blas,omitempty"`
 	// Memory is what it may keep shards and weights in, in bytes.
 	Memory int64 `json:"memory"`
-}
-
-// Job is the graph server's first message: what to build.
-type Job struct {
-	Model model.Config `json:"model"`
-	// Steps is the number of the program's steps: a check that both sides build the
-	// same one.
-	Steps int `json:"steps"`
-	// Precision of floats in results: "fp32", "bf16", "fp16".
-	Precision string `json:"precision"`
 }
 
 // Shard brings a shard (lambda/shard): Head and the parts are its encoding.

@@ -55,12 +55,8 @@ type weight struct {
 	m    *kernels.Mat
 }
 
-func newStore(cfg Config, prog *model.Program, precision string) (*store, error) {
-	wirePrecision, err := codec.ParseWire(precision)
-	if err != nil {
-		return nil, err
-	}
-	enc, err := codec.NewEncoder(codec.Options{Wire: wirePrecision})
+func newStore(cfg Config, prog *model.Program, j *wire.Job) (*store, error) {
+	enc, err := j.Encoder()
 	if err != nil {
 		return nil, err
 	}

@@ -127,6 +127,7 @@ func (s *session) run(ctx context.Context) (*wire.Bye, error) {
 				return s.bye(r.m.Stop.Why)
 			}
 			if err := s.handle(ctx, r.m); err != nil {
+				s.bye(err.Error()) // the graph server says it too
 				return nil, err
 			}
 		case <-leave:
@@ -176,12 +177,15 @@ func (w *Worker) begin(j *wire.Job) error {
 	if len(prog.Steps) != j.Steps {
 		return fmt.Errorf("the job's model has %d steps here and %d at the graph server: deploy the worker of the same version", len(prog.Steps), j.Steps)
 	}
+	st, err := newStore(w.cfg, prog, j)
+	if err != nil {
+		return fmt.Errorf("begin the job: %w", err)
+	}
 	if w.store != nil {
 		w.store.close()
 	}
-	w.job, w.prog = j, prog
-	w.store, err = newStore(w.cfg, prog, j.Precision)
-	return err
+	w.job, w.prog, w.store = j, prog, st
+	return nil
 }
 
 // Close gives all memory back.

@@ -1,0 +1,101 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dorylus/engine"
+	"dorylus/engine/pipeline"
+	"dorylus/engine/store"
+	"dorylus/kernels"
+	"dorylus/lambda/wire"
+	"dorylus/lambda/worker"
+)
+
+// underFaults trains on workers whose streams and launches go wrong by seed, in virtual
+// time.
+func underFaults(t *testing.T, st *store.Store, dev kernels.Device, seed uint64, set func(c *engine.Config), see func(*diary)) (res *pipeline.Result, s Stats, what string) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	fs := draw(r)
+	workers, memory := 1+r.IntN(3), int64(1<<30)
+	if r.IntN(4) == 0 {
+		memory = 1000 // room for one shard only
+	}
+	what = fmt.Sprintf("seed %d, %d workers, %v", seed, workers, fs)
+	synctest.Test(t, func(t *testing.T) {
+		p := &inProcess{dev: dev, memory: memory}
+		p.arrive = func(ctx context.Context, in worker.Invitation) error {
+			r := rand.New(rand.NewPCG(seed, 1000+uint64(in.Worker)))
+			switch {
+			case r.Float64() < fs.launch:
+				return errors.New("the service is busy")
+			case r.Float64() < fs.absent:
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			wait(time.Duration(r.IntN(200))*time.Millisecond, ctx.Done())
+			return nil
+		}
+		p.wrap = func(in worker.Invitation, c *wire.PipeConn) conn { return newShaky(c, fs, seed, in.Worker) }
+		f := p.start(t, Options{Workers: workers, Codec: "none", Patience: time.Second, Floor: 100 * time.Millisecond, GiveUp: 3 * time.Second})
+		o := options(t, st, dev, set)
+		res = train(t, o, f)
+		s = f.Stats()
+		see(o.Listener.(*diary))
+	})
+	return res, s, what
+}
+
+var schedules = flag.Int("schedules", 1000, "fault schedules to try")
+
+func TestAnyFaultsGiveTheSameBits(t *testing.T) {
+	st, dev := tiny(t), device(t)
+	schedules := *schedules
+	if testing.Short() {
+		schedules /= 5
+	}
+	models := []string{"gcn", "gat"}
+	set := func(model string) func(c *engine.Config) {
+		return func(c *engine.Config) {
+			*c = engine.DefaultConfig(model)
+			c.Epochs, c.Intervals, c.Hidden, c.Heads, c.EvalEvery, c.Threads = 2, 2, 2, 1, 0, 1
+		}
+	}
+	var want []*pipeline.Result
+	for _, m := range models {
+		want = append(want, train(t, options(t, st, dev, set(m)), nil))
+	}
+	var sum Stats
+	start := time.Now()
+	for seed := range uint64(schedules) {
+		k := int(seed) % len(models)
+		got, s, what := underFaults(t, st, dev, seed, set(models[k]), func(*diary) {})
+		if sameBits(t, models[k]+", "+what, want[k], got); t.Failed() {
+			return
+		}
+		sum.add(s)
+	}
+	t.Logf("%d schedules in %v: %+v", schedules, time.Since(start), sum)
+	if sum.Retries == 0 || sum.Hedges == 0 || sum.Late == 0 || sum.Own == 0 || sum.Replayed == 0 {
+		t.Errorf("the schedules show nothing of some kind: %+v", sum)
+	}
+}
+
+func (s *Stats) add(x Stats) {
+	s.Tasks += x.Tasks
+	s.Retries += x.Retries
+	s.Hedges += x.Hedges
+	s.Late += x.Late
+	s.Own += x.Own
+	s.Shards += x.Shards
+	s.Replayed += x.Replayed
+	s.SentBytes += x.SentBytes
+	s.ReceivedBytes += x.ReceivedBytes
+	s.Workers += x.Workers
+}
