@@ -17,6 +17,7 @@ import (
 	"dorylus/lambda/invoke"
 	"dorylus/lambda/local"
 	"dorylus/lambda/rpc"
+	"dorylus/lambda/wire"
 )
 
 // lambdaMode is all that --mode=lambda has running besides the engine.
@@ -62,13 +63,20 @@ func openLambda(ctx context.Context, c *engine.Config, dev kernels.Device) (_ *l
 		listener.Close()
 		return nil, err
 	}
+	var latency time.Duration
 	launch := invoke.Options{
 		Function: c.LambdaFunction, Addresses: []string{address}, Certificate: text, Used: m.note,
 	}
 	switch c.LambdaEndpoint {
 	case "aws":
 	case "local":
-		if m.service, err = startLocal(c); err != nil {
+		chaos, err := local.ParseChaos(c.Chaos)
+		if err != nil {
+			listener.Close()
+			return nil, usage(fmt.Errorf("--%w", err))
+		}
+		latency = chaos.Latency
+		if m.service, err = startLocal(c, chaos); err != nil {
 			listener.Close()
 			return nil, err
 		}
@@ -84,19 +92,17 @@ func openLambda(ctx context.Context, c *engine.Config, dev kernels.Device) (_ *l
 		listener.Close()
 		return nil, err
 	}
-	m.server = rpc.Listen(listener, cert, m.fleet.Serve)
+	m.server = rpc.Listen(listener, cert, func(conn wire.Conn, stop func()) error {
+		return m.fleet.Serve(wire.Late(conn, latency), stop)
+	})
 	return m, nil
 }
 
 // startLocal starts the embedded service with the worker that lies beside this program.
-func startLocal(c *engine.Config) (*local.Service, error) {
+func startLocal(c *engine.Config, chaos local.Chaos) (*local.Service, error) {
 	command, err := workerCommand("")
 	if err != nil {
 		return nil, err
-	}
-	chaos, err := local.ParseChaos(c.Chaos)
-	if err != nil {
-		return nil, usage(fmt.Errorf("--%w", err))
 	}
 	return local.Start(context.Background(), local.Options{
 		Functions: map[string]local.Function{c.LambdaFunction: {Command: command, MemoryMB: c.LambdaMemory}},

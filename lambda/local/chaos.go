@@ -35,6 +35,9 @@ type Chaos struct {
 	Delay time.Duration
 	// Window bounds when Crash and Hang strike; default 100 ms.
 	Window time.Duration
+	// Latency is how much later a graph server hears what a worker's own stream to it
+	// carries. The service does not see that stream: who connects the two heeds it.
+	Latency time.Duration
 }
 
 // probabilities lists the settings by name, in the order of their draws.
@@ -68,8 +71,8 @@ func (c Chaos) Validate() error {
 			all = append(all, fmt.Errorf("chaos: %s=%v is no probability, must be in 0..1", s.name, *s.p))
 		}
 	}
-	if c.Delay < 0 || c.Window < 0 {
-		all = append(all, fmt.Errorf("chaos: delay %v and window %v must not be below 0", c.Delay, c.Window))
+	if c.Delay < 0 || c.Window < 0 || c.Latency < 0 {
+		all = append(all, fmt.Errorf("chaos: delay %v, window %v and latency %v must not be below 0", c.Delay, c.Window, c.Latency))
 	}
 	return errors.Join(all...)
 }
@@ -100,6 +103,9 @@ func (c *Chaos) set(name, value string) (err error) {
 	case "delay":
 		c.Delay, err = time.ParseDuration(value)
 		return err
+	case "latency":
+		c.Latency, err = time.ParseDuration(value)
+		return err
 	case "window":
 		c.Window, err = time.ParseDuration(value)
 		return err
@@ -112,7 +118,7 @@ func (c *Chaos) set(name, value string) (err error) {
 		}
 		names = append(names, s.name)
 	}
-	return fmt.Errorf("no such fault; there are seed, delay, window, %s", strings.Join(names, ", "))
+	return fmt.Errorf("no such fault; there are seed, delay, window, latency, %s", strings.Join(names, ", "))
 }
 
 // faults are what the schedule holds for one request.
