@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -273,12 +272,7 @@ func TestCompareLambda(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: building and starting workers takes seconds; run without -short")
 	}
-	worker := filepath.Join(filepath.Dir(program), workerName)
-	if !exists(worker) {
-		if out, err := exec.Command("go", "build", "-o", worker, "../dorylus-lambda").CombinedOutput(); err != nil {
-			t.Fatalf("build the worker: %v\n%s", err, out)
-		}
-	}
+	withWorker(t)
 	dir := t.TempDir()
 	text := mustRun(t, dir, "compare", "--modes=cpu,lambda", "--epochs=4", "--lambdas=2", "--progress=none", "--out=ALL")
 	kept, err := os.ReadFile(filepath.Join(dir, "ALL/compare.json"))
