@@ -18,7 +18,7 @@ func (c *Comparison) notes() []string {
 		notes = append(notes, fmt.Sprintf("  %s: %s.", g.names, g.text))
 	}
 	if names := c.names((*Mode).modelled); names != "" {
-		notes = append(notes, fmt.Sprintf("Modelled: Lambda's dollars of %s; a local service has counted requests and billed milliseconds, AWS has not.", names))
+		notes = append(notes, fmt.Sprintf("Modelled: Lambda's dollars of %s; a local service has counted requests and billed milliseconds, AWS has not. Its workers share the processors of the machine that it runs on.", names))
 	}
 	for i := range c.Modes {
 		if m := &c.Modes[i]; m.Why != "" {
@@ -28,6 +28,9 @@ func (c *Comparison) notes() []string {
 	first := &c.Modes[0]
 	if len(c.Modes) > 1 && first.Why != "" {
 		notes = append(notes, fmt.Sprintf("No relative values, since the first mode, %s, has no value.", first.Name))
+	}
+	if c.Runs <= 1 && len(c.Modes) > 1 {
+		notes = append(notes, "One run in each mode: differences of time may be chance; --runs=N shows how much they vary.")
 	}
 	if c.Target == 0 {
 		notes = append(notes, "Without --target-accuracy, value is that of the whole training, however accurate its result is.")

@@ -117,7 +117,7 @@ Without a command it trains, as "dorylus-engine train" does: by default a GCN on
 graph, on this machine's cores.`
 	root.AddCommand(
 		a.trainCommand(), a.compareCommand(), a.prepareCommand(), a.checkCommand(), a.predictCommand(),
-		a.reportCommand(), a.devicesCommand(), a.pricesCommand(), a.configCommand(), a.versionCommand(),
+		a.reportCommand(), a.devicesCommand(), a.pricesCommand(), a.lambdaCommand(), a.configCommand(), a.versionCommand(),
 	)
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(groupedUsage)

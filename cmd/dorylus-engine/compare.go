@@ -32,8 +32,9 @@ to the first mode's. Times are measured on this machine; dollars are those times
 
 A mode is cpu or lambda, with :sync or :async for a pipeline other than --pipeline: cpu,cpu:async,lambda.
 All flags of train hold for every mode; --staleness for the asynchronous ones. --max-cost is each mode's own.
-With --out=DIR each mode's run is kept in a folder below DIR (cpu, cpu-async, ...) and DIR/compare.json has the
-whole. A mode that misses the target, or is stopped, has no value. Memory peaks are those of the process so far.`,
+A mode in a config file or in the environment does not count. With --out=DIR each mode's run is kept in a folder
+below DIR (cpu, cpu-async, ...), and DIR/compare.json has the whole. A mode that misses the target, or is stopped,
+has no value. Peaks of memory are those of the whole process until then.`,
 		Example: `  dorylus-engine compare --modes cpu,lambda --target-accuracy=0.78
   dorylus-engine compare --modes cpu,cpu:async --as cpu=c7i.2xlarge --data=mygraph --runs=5 --plot=modes.svg`,
 		Args: noArgs,
@@ -41,12 +42,12 @@ whole. A mode that misses the target, or is stopped, has no value. Memory peaks 
 			if flag := cmd.Flags().Lookup("mode"); flag.Changed {
 				return usagef("--mode=%s: compare has --modes, a list: --modes=%s,...", flag.Value, flag.Value)
 			}
-			if cmd.Flags().Lookup("resume").Changed {
-				return usagef("--resume: compare begins anew in every mode; leave it out, or go on with one run by train --resume")
-			}
 			r, err := a.resolve(cmd)
 			if err != nil {
 				return err
+			}
+			if r.Resume != "" {
+				return usagef("--resume=%s: compare begins anew in every mode; leave it out, or go on with one run by train --resume", r.Resume)
 			}
 			return a.compare(cmd.Context(), r, f)
 		},
@@ -100,25 +101,34 @@ func (a *app) compare(ctx context.Context, r *resolved, f compareFlags) error {
 	if len(cmp.Modes) == 0 {
 		return err
 	}
-	data, jsonErr := cmp.JSON()
-	if jsonErr != nil {
-		return errors.Join(err, jsonErr)
-	}
-	if c.JSON {
-		_, jsonErr = a.out.Write(data)
-	} else {
-		_, jsonErr = fmt.Fprint(a.out, cmp.Text())
-	}
-	err = errors.Join(err, jsonErr)
-	if c.OutDir != "" {
-		err = errors.Join(err, writeFile(filepath.Join(c.OutDir, compareFile), data))
-	}
 	if f.plot != "" {
 		picture, plotErr := cmp.Plot(format, of)
 		if plotErr == nil {
 			plotErr = writeFile(f.plot, picture)
 		}
 		err = errors.Join(err, plotErr)
+	}
+	return errors.Join(err, a.concludeComparison(cmp, c.OutDir, c.JSON))
+}
+
+// concludeComparison prints the table, or JSON, and keeps the JSON in folder dir, if
+// that is not "".
+func (a *app) concludeComparison(cmp *compare.Comparison, dir string, asJSON bool) error {
+	data, err := cmp.JSON()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		_, err = a.out.Write(data)
+	} else {
+		_, err = fmt.Fprint(a.out, cmp.Text())
+	}
+	if dir == "" {
+		return err
+	}
+	err = errors.Join(err, writeFile(filepath.Join(dir, compareFile), data))
+	if !asJSON && err == nil {
+		_, err = fmt.Fprintf(a.out, "Kept in %s.\n", dir)
 	}
 	return err
 }

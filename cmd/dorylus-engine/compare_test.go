@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -185,7 +184,6 @@ func TestCompareMistakes(t *testing.T) {
 		"--modes=cpu --as=cpu=c5.2xlarge:spot":   {"no spot price of c5.2xlarge"},
 		"--modes=cpu --as=gpu=p33.2xlarge":       {"the nearest is p3.2xlarge"},
 		"--modes=cpu --mode=cpu":                 {"compare has --modes"},
-		"--modes=cpu --resume=RUN":               {"--resume: compare begins anew"},
 		"--modes=cpu --plot=x.pdf":               {"--plot=x.pdf: write a .png or .svg file"},
 		"--modes=cpu --lr=0":                     {"--lr=0: give a learning rate"},
 		"--modes=cpu,cpu:async --lr=0":           {"--lr=0: give a learning rate"}, // once
@@ -241,6 +239,7 @@ func TestCompareInterrupted(t *testing.T) {
 	if exists(filepath.Join(dir, "ALL/cpu-async")) {
 		t.Error("the folder of a mode that has not begun is still there")
 	}
+	wantFailure(t, call(t, dir, nil, "compare", "--resume=ALL/cpu"), exitUsage, "--resume=ALL/cpu: compare begins anew")
 	mustRun(t, dir, append(quiet, "--resume=ALL/cpu", "--epochs=1000001", "--target-accuracy=0.01")...)
 }
 
@@ -273,12 +272,7 @@ func TestCompareLambda(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: building and starting workers takes seconds; run without -short")
 	}
-	worker := filepath.Join(filepath.Dir(program), workerName)
-	if !exists(worker) {
-		if out, err := exec.Command("go", "build", "-o", worker, "../dorylus-lambda").CombinedOutput(); err != nil {
-			t.Fatalf("build the worker: %v\n%s", err, out)
-		}
-	}
+	withWorker(t)
 	dir := t.TempDir()
 	text := mustRun(t, dir, "compare", "--modes=cpu,lambda", "--epochs=4", "--lambdas=2", "--progress=none", "--out=ALL")
 	kept, err := os.ReadFile(filepath.Join(dir, "ALL/compare.json"))

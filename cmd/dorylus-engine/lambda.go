@@ -18,11 +18,11 @@ const workerName = "dorylus-lambda"
 func (a *app) lambdaCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lambda",
-		Short: "The embedded Lambda service",
+		Short: "Lambda workers: serve them on this machine, deploy them on AWS",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.lambdaServeCommand())
+	cmd.AddCommand(a.lambdaServeCommand(), a.lambdaDeployCommand())
 	return cmd
 }
 

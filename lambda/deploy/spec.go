@@ -73,7 +73,7 @@ func (s Spec) Validate() error {
 	var errs []error
 	bad := func(wrong bool, format string, args ...any) {
 		if wrong {
-			errs = append(errs, fmt.Errorf(format, args...))
+			errs = append(errs, fmt.Errorf("deploy the worker: "+format, args...))
 		}
 	}
 	bad(!functionName.MatchString(s.Function), "function %q: a name has up to 49 letters, digits, - and _", s.Function)
@@ -97,10 +97,7 @@ func (s Spec) Validate() error {
 	for name := range s.Env {
 		bad(!variableName.MatchString(name) || strings.HasPrefix(name, "AWS_LAMBDA_"), "variable %q: a name has letters, digits and _, two or more, and does not begin with AWS_LAMBDA_", name)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("deploy the worker: %w", err)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // vpc says that the function is attached to one.

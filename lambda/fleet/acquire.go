@@ -4,13 +4,20 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"dorylus/lambda/plan"
 )
 
-// moveCostLocked estimates how long bringing the shard of an interval to a worker takes: by
-// its bytes on one worker's connection, or by experience where that is more.
-func (f *Fleet) moveCostLocked(t *workItem) time.Duration {
-	byBytes := time.Duration(float64(f.mu.shardBytes[t.key]) / linkSpeed * float64(time.Second))
-	return max(byBytes, f.times.moving(t.Pass, t.step))
+// graceLocked is how long a task waits for its interval's home where that is busy: one
+// usual task, which the home has under way, and as long as doing the task elsewhere would
+// take in addition. That is bringing the shard, by its bytes on one worker's connection or
+// by experience where that is more, and running those steps again whose results only the
+// home has.
+func (f *Fleet) graceLocked(t *workItem) time.Duration {
+	usual, cold := f.times.usual(t.Pass, t.step)
+	replay := len(t.plan.Replay(t.step, func(plan.Version) bool { return false }))
+	bring := time.Duration(float64(f.mu.shardBytes[t.key]) / linkSpeed * float64(time.Second))
+	return usual*time.Duration(1+replay) + max(bring, cold-usual)
 }
 
 // linkSpeed is what one Lambda worker's connection carries, in bytes per second.
@@ -21,7 +28,7 @@ const linkSpeed = 75e6
 func (f *Fleet) acquire(ctx context.Context, p *pool, t *workItem, not []*link) *link {
 	f.mu.Lock()
 	now := time.Now()
-	w := &waiter{key: t.key, not: not, until: now.Add(f.moveCostLocked(t)), got: make(chan *link, 1)}
+	w := &waiter{key: t.key, not: not, until: now.Add(f.graceLocked(t)), got: make(chan *link, 1)}
 	p.waiters = append(p.waiters, w)
 	p.match(now)
 	if p == &f.mu.crew && len(w.got) == 0 {

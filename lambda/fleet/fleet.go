@@ -116,7 +116,9 @@ type Stats struct {
 	// Shards were sent; Replayed are steps that workers had to run again.
 	Shards, Replayed         int64
 	SentBytes, ReceivedBytes int64
-	Workers                  int // that have come
+	// Of SentBytes: shards, and weights.
+	ShardBytes, WeightBytes int64
+	Workers                 int // that have come
 }
 
 // New is a fleet without workers: they are called when there is work.

@@ -181,6 +181,8 @@ func (l *link) try(ctx context.Context, t *workItem) (*result, error) {
 			return
 		}
 		s.SentBytes += p.bytes
+		s.ShardBytes += p.shards
+		s.WeightBytes += p.weights
 		s.Replayed += int64(p.replayed)
 		if p.cold {
 			s.Shards++

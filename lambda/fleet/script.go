@@ -22,7 +22,9 @@ type content struct {
 type prepared struct {
 	id       int64
 	msgs     []*wire.Message
-	bytes    int64
+	bytes    int64 // of all messages
+	shards   int64 // of those that bring the shard
+	weights  int64
 	blocks   []int           // that results will come of
 	after    map[int]content // what the worker's buffers hold then
 	replayed int             // steps that run again
@@ -67,7 +69,14 @@ func (t *workItem) prepare(ctx context.Context, l *link) (*prepared, error) {
 	}
 	p.msgs = append(p.msgs, script...)
 	for _, m := range p.msgs {
-		p.bytes += int64(m.Size())
+		n := int64(m.Size())
+		p.bytes += n
+		switch {
+		case m.Shard != nil:
+			p.shards += n
+		case m.Weight != nil:
+			p.weights += n
+		}
 	}
 	return p, nil
 }

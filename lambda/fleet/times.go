@@ -46,15 +46,10 @@ func (t *times) limit(w work, patience, floor time.Duration) time.Duration {
 	return max(8*m, floor)
 }
 
-// moving is how much longer a task takes where the shard has to be brought first, as
-// far as is known.
-func (t *times) moving(pass engine.Pass, step int) time.Duration {
+// usual is how long a task takes where the shard is there, and where it has to be brought
+// first; 0 where that is not known.
+func (t *times) usual(pass engine.Pass, step int) (warm, cold time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	warm, ok := t.mean[work{pass, step, false}]
-	cold, both := t.mean[work{pass, step, true}]
-	if !ok || !both {
-		return 0
-	}
-	return max(cold-warm, 0)
+	return t.mean[work{pass, step, false}], t.mean[work{pass, step, true}]
 }
