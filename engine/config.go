@@ -152,6 +152,10 @@ type Config struct {
 	// LambdaAddress is host:port under which workers reach this server; "" (default): a
 	// free port of loopback, for a local service.
 	LambdaAddress string `flag:"lambda-address"`
+	// LambdaTransport is how tensors reach workers: "stream" (default; workers call this
+	// server) or "inline" (in the payload of invocations, for a server that workers cannot
+	// call).
+	LambdaTransport string `flag:"lambda-transport"`
 	// WirePrecision is that of floats between the server and workers: "fp32" (default,
 	// every bit), "bf16", "fp16".
 	WirePrecision string `flag:"wire-precision"`
@@ -235,6 +239,7 @@ func (c Config) WithDefaults() Config {
 	text(&c.Lambdas, "auto")
 	text(&c.LambdaEndpoint, "local")
 	text(&c.LambdaFunction, "dorylus-lambda")
+	text(&c.LambdaTransport, "stream")
 	text(&c.WirePrecision, "fp32")
 	text(&c.Precision, "fp32")
 	text(&c.Device, "auto")

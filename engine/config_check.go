@@ -27,6 +27,7 @@ var (
 	WeightDecayScopes = []string{"first", "weights", "all"}
 	Pipelines         = []string{"sync", "async"}
 	Precisions        = []string{"fp32"}
+	LambdaTransports  = []string{"stream", "inline"}
 	WirePrecisions    = []string{"fp32", "bf16", "fp16"}
 	FeatureChoices    = []string{"row-normalize", "standardize", "identity", "none"}
 	Orders            = []string{"auto", "metis", "lpa", "stream", "ldg", "fennel", "degree", "natural", "hash"}
@@ -189,7 +190,8 @@ func (c Config) checkLambda(k *checker) {
 	if u, err := url.Parse(c.LambdaEndpoint); !local && c.LambdaEndpoint != "aws" && (err != nil || u.Host == "") {
 		k.bad("lambda-endpoint", c.LambdaEndpoint, "give local, aws, or a URL such as http://127.0.0.1:9001")
 	}
-	if c.LambdaEndpoint == "aws" && c.Mode == "lambda" && c.LambdaAddress == "" {
+	k.oneOf("lambda-transport", c.LambdaTransport, LambdaTransports)
+	if c.LambdaEndpoint == "aws" && c.Mode == "lambda" && c.LambdaAddress == "" && c.LambdaTransport == "stream" {
 		k.bad("lambda-address", `""`, "give host:port under which workers in AWS reach this server")
 	}
 	if _, _, err := net.SplitHostPort(c.LambdaAddress); c.LambdaAddress != "" && err != nil {

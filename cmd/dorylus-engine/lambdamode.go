@@ -42,60 +42,65 @@ func openLambda(ctx context.Context, c *engine.Config, dev kernels.Device) (_ *l
 			err = errors.Join(err, m.close(nil))
 		}
 	}()
-	bind, hosts := "127.0.0.1:0", []string{"127.0.0.1"}
-	if c.LambdaAddress != "" {
-		host, port, err := net.SplitHostPort(c.LambdaAddress)
-		if err != nil {
-			return nil, err
-		}
-		bind, hosts = net.JoinHostPort("", port), []string{host}
-	}
-	listener, err := net.Listen("tcp", bind)
-	if err != nil {
-		return nil, fmt.Errorf("listen for workers: %w", err)
-	}
-	address := c.LambdaAddress
-	if address == "" {
-		address = listener.Addr().String()
-	}
-	cert, text, err := rpc.Certificate(hosts, certificateLife)
-	if err != nil {
-		listener.Close()
-		return nil, err
-	}
+	launch := invoke.Options{Function: c.LambdaFunction, Used: m.note, Modelled: c.LambdaEndpoint != "aws"}
 	var latency time.Duration
-	launch := invoke.Options{
-		Function: c.LambdaFunction, Addresses: []string{address}, Certificate: text, Used: m.note,
-	}
 	switch c.LambdaEndpoint {
 	case "aws":
 	case "local":
 		chaos, err := local.ParseChaos(c.Chaos)
 		if err != nil {
-			listener.Close()
 			return nil, usage(fmt.Errorf("--%w", err))
 		}
 		latency = chaos.Latency
 		if m.service, err = startLocal(c, chaos); err != nil {
-			listener.Close()
 			return nil, err
 		}
-		launch.Endpoint, launch.Modelled = m.service.Endpoint(), true
+		launch.Endpoint = m.service.Endpoint()
 	default:
-		launch.Endpoint, launch.Modelled = c.LambdaEndpoint, true
+		launch.Endpoint = c.LambdaEndpoint
 	}
-	launcher, err := invoke.New(ctx, launch)
-	if err == nil {
-		m.fleet, err = fleet.New(fleet.Options{Workers: workers(c), Launcher: launcher, Device: dev, Precision: c.WirePrecision})
+	serve := func(conn wire.Conn, stop func()) error { return m.fleet.Serve(wire.Late(conn, latency), stop) }
+	if c.LambdaTransport == "stream" {
+		if launch.Addresses, launch.Certificate, err = m.listen(c, serve); err != nil {
+			return nil, err
+		}
 	}
+	caller, err := invoke.New(ctx, launch)
 	if err != nil {
-		listener.Close()
 		return nil, err
 	}
-	m.server = rpc.Listen(listener, cert, func(conn wire.Conn, stop func()) error {
-		return m.fleet.Serve(wire.Late(conn, latency), stop)
-	})
-	return m, nil
+	var launcher fleet.Launcher = caller
+	if c.LambdaTransport == "inline" {
+		launcher = &invoke.Inline{Launcher: caller, Serve: serve}
+	}
+	m.fleet, err = fleet.New(fleet.Options{Workers: workers(c), Launcher: launcher, Device: dev, Precision: c.WirePrecision})
+	return m, err
+}
+
+// listen opens the port that workers call, and returns where it is and the certificate
+// that it shows. No worker calls before there is a fleet.
+func (m *lambdaMode) listen(c *engine.Config, serve rpc.Handler) (addresses []string, certificate string, err error) {
+	bind, hosts := "127.0.0.1:0", []string{"127.0.0.1"}
+	if c.LambdaAddress != "" {
+		host, port, err := net.SplitHostPort(c.LambdaAddress)
+		if err != nil {
+			return nil, "", err
+		}
+		bind, hosts = net.JoinHostPort("", port), []string{host}
+	}
+	cert, text, err := rpc.Certificate(hosts, certificateLife)
+	if err != nil {
+		return nil, "", err
+	}
+	listener, err := net.Listen("tcp", bind)
+	if err != nil {
+		return nil, "", fmt.Errorf("listen for workers: %w", err)
+	}
+	m.server = rpc.Listen(listener, cert, serve)
+	if c.LambdaAddress != "" {
+		return []string{c.LambdaAddress}, text, nil
+	}
+	return []string{listener.Addr().String()}, text, nil
 }
 
 // startLocal starts the embedded service with the worker that lies beside this program.

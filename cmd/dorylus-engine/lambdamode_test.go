@@ -50,6 +50,8 @@ func TestLambdaModeGivesTheSameBits(t *testing.T) {
 			{"--lambdas=1"}, {"--lambdas=3", "--intervals=8"}, {"--lambdas=8", "--intervals=8"},
 			{"--lambdas=3", "--chaos=seed=1,crash=0.1,late-reply=0.1,duplicate-reply=0.1,delay=100ms"},
 			{"--lambdas=2", "--chaos=seed=2,throttle=0.5,lose-reply=0.1"},
+			{"--lambdas=3", "--intervals=4", "--lambda-transport=inline"},
+			{"--lambdas=2", "--intervals=4", "--lambda-transport=inline", "--chaos=seed=5,crash=0.05,duplicate-reply=0.2,server-error=0.05"},
 		} {
 			if got := hashes(t, append(args, "--mode=lambda", "--model="+model)...); got != want {
 				t.Errorf("%s %v: weights and predictions %.12v, want %.12v", model, args, got, want)

@@ -50,6 +50,13 @@ type Invitation struct {
 	// certificate that it has.
 	Addresses   []string `json:"addresses,omitempty"`
 	Certificate string   `json:"certificate,omitempty"`
+	// Messages are a whole task (wire.Pack), for a worker that shall call nobody.
+	Messages []byte `json:"messages,omitempty"`
+}
+
+// Answer is what an invocation that has brought Messages returns.
+type Answer struct {
+	Messages []byte `json:"messages"` // wire.Pack
 }
 
 // Serve runs tasks from conn until it is told to stop, ctx's deadline is near, or the
