@@ -331,7 +331,11 @@ func TestAsyncUnderFaults(t *testing.T) {
 		gat(c)
 		c.Pipeline, c.Staleness, c.Intervals, c.Epochs = "async", 1, 3, 4
 	}
-	for seed := range uint64(50) {
+	seeds := uint64(40)
+	if testing.Short() || raceEnabled {
+		seeds = 8
+	}
+	for seed := range seeds {
 		var d *diary
 		res, _, what := underFaults(t, st, dev, seed, func(c *engine.Config) { set(c) }, func(x *diary) { d = x })
 		done := all[engine.EpochDone](d)

@@ -108,5 +108,7 @@ func (s *Stats) add(x Stats) {
 	s.Replayed += x.Replayed
 	s.SentBytes += x.SentBytes
 	s.ReceivedBytes += x.ReceivedBytes
+	s.ShardBytes += x.ShardBytes
+	s.WeightBytes += x.WeightBytes
 	s.Workers += x.Workers
 }
