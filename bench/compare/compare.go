@@ -38,6 +38,8 @@ type Mode struct {
 	Why string `json:"value_note,omitempty"`
 	// Curves has one curve per run.
 	Curves []Curve `json:"-"`
+
+	short bool // a run has not come to the target, or to its end
 }
 
 // Add takes the summary of a mode's runs, merged, and their curves.
@@ -47,7 +49,12 @@ func (c *Comparison) Add(name string, s sink.Summary, curves []Curve) {
 		reached := len(m.runs()) >= c.Runs && m.count("target") == len(m.runs())
 		m.Reached = &reached
 	}
-	if m.Why = c.whyNoValue(&m); m.Why != "" {
+	m.Why = c.whyShort(&m)
+	m.short = m.Why != ""
+	if !m.short && !m.Value.Known() {
+		m.Why = "its cost is not known: " + lastPart(m.CostNote)
+	}
+	if m.short {
 		m.Value = sink.Number(math.NaN())
 	}
 	first := m.Value
@@ -79,9 +86,9 @@ func (m *Mode) count(reason string) int {
 	return n
 }
 
-// whyNoValue says why time times dollars of m is not what the training costs; "" if it
-// is.
-func (c *Comparison) whyNoValue(m *Mode) string {
+// whyShort says why time and dollars of m are not those of a whole training; "" if they
+// are.
+func (c *Comparison) whyShort(m *Mode) string {
 	runs := m.runs()
 	switch {
 	case m.count("failed") > 0:
@@ -100,8 +107,6 @@ func (c *Comparison) whyNoValue(m *Mode) string {
 	case c.Target > 0 && m.count("target") < len(runs):
 		return fmt.Sprintf("%d of %d runs missed the target; the mean of their best in validation is %s",
 			len(runs)-m.count("target"), len(runs), percent(m.best()))
-	case !m.Value.Known():
-		return "its cost is not known: " + lastPart(m.CostNote)
 	}
 	return ""
 }

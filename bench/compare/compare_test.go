@@ -177,6 +177,9 @@ func TestValueNeedsTheTarget(t *testing.T) {
 		if !strings.HasPrefix(m.Why, test.why) || (m.Why == "") != (test.why == "") {
 			t.Errorf("%s, target %v: %q, want %q", test.reason, test.target, m.Why, test.why)
 		}
+		if got := strings.Contains(lines(c.Text(), "seconds to"), "> "); got != (test.why != "") {
+			t.Errorf("%s, target %v: the table says that it would have taken longer: %v", test.reason, test.target, got)
+		}
 		if m.Value.Known() != (test.why == "") || m.Relative.Known() != (test.why == "") {
 			t.Errorf("%s, target %v: value %v, relative %v", test.reason, test.target, m.Value, m.Relative)
 		}

@@ -126,16 +126,16 @@ func (c *Comparison) accuracy(g *grid) {
 
 // speed has the way to the target, or to the end where there is none.
 func (c *Comparison) speed(g *grid) {
-	to, prefix := "end", bare
+	to := "end"
 	if c.Target > 0 {
 		to = "target"
 		g.row(fmt.Sprintf("target, %s in validation", percent(sink.Number(c.Target))), each(c, (*Mode).arrival))
-		prefix = func(m *Mode) string {
-			if *m.Reached {
-				return ""
-			}
-			return "> " // at least one run was not there yet
+	}
+	prefix := func(m *Mode) string {
+		if m.short {
+			return "> " // it would have taken longer
 		}
+		return ""
 	}
 	c.numbers(g, "epochs to the "+to, plainScale, func(r *sink.Summary) sink.Number { return r.EpochsRun }, prefix)
 	c.numbers(g, "seconds to the "+to, secondsScale, func(r *sink.Summary) sink.Number { return r.TotalSeconds }, prefix)

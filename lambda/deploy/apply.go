@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/smithy-go/logging"
 )
 
 // Account carries plans out.
@@ -37,7 +38,7 @@ type Result struct {
 // Configure finds region and credentials as all AWS tools do; region overrules theirs.
 // A region that is nowhere to be found is "" in the answer.
 func Configure(ctx context.Context, region string) (aws.Config, error) {
-	var load []func(*config.LoadOptions) error
+	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})} // what it warns of is in its errors
 	if region != "" {
 		load = append(load, config.WithRegion(region))
 	}

@@ -112,7 +112,7 @@ func TestAWorkerIsKilledInTheMiddleOfEachKindOfTask(t *testing.T) {
 	var names []string
 	scripted(t, st, quick(2), &inProcess{dev: dev}, gat, func(f *Fleet, _ int, last *wire.Task, _ *wire.Message) fate {
 		name := stepName(f, last)
-		if !slices.Contains(names, name) {
+		if name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 		return arrives
@@ -192,7 +192,7 @@ func TestAllWorkersAreKilledAtOnce(t *testing.T) {
 
 func TestAWorkerHangs(t *testing.T) {
 	st, dev := tiny(t), device(t)
-	set := func(c *engine.Config) { gat(c); c.Intervals = 3 }
+	set := func(c *engine.Config) { gat(c); c.Intervals, c.Epochs = 3, 6 }
 	want := train(t, options(t, st, dev, set), nil)
 	for _, workers := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestAWorkerHangs(t *testing.T) {
 			if cut != 1 || out.s.Own > 0 {
 				t.Errorf("worker 1 was cut off %d times, want once; %d tasks on own cores: %+v", cut, out.s.Own, all[engine.WorkerLeft](out.d))
 			}
-			if out.took > 10*time.Second {
+			if out.took > 30*time.Second {
 				t.Errorf("it took %v", out.took)
 			}
 		})
@@ -331,7 +331,11 @@ func TestAsyncUnderFaults(t *testing.T) {
 		gat(c)
 		c.Pipeline, c.Staleness, c.Intervals, c.Epochs = "async", 1, 3, 4
 	}
-	for seed := range uint64(50) {
+	seeds := uint64(40)
+	if testing.Short() || raceEnabled {
+		seeds = 8
+	}
+	for seed := range seeds {
 		var d *diary
 		res, _, what := underFaults(t, st, dev, seed, func(c *engine.Config) { set(c) }, func(x *diary) { d = x })
 		done := all[engine.EpochDone](d)

@@ -69,6 +69,7 @@ type Fleet struct {
 	job     *engine.Job
 	plans   [engine.Passes]*plan.Plan
 	enc     *codec.Encoder
+	weights *weightFrames
 	times   *times
 	reports *reports
 
@@ -153,7 +154,7 @@ func New(o Options) (*Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lambda fleet: %w", err)
 	}
-	f := &Fleet{opt: o, enc: enc, times: newTimes(), reports: newReports()}
+	f := &Fleet{opt: o, enc: enc, weights: &weightFrames{enc: enc, of: map[int][]*weightFrame{}}, times: newTimes(), reports: newReports()}
 	f.ctx, f.cancel = context.WithCancelCause(context.Background())
 	f.mu.crew, f.mu.own = newPool(), newPool()
 	f.mu.invited, f.mu.walks, f.mu.shardBytes = map[string]*guest{}, map[roomKey]*walk{}, map[roomKey]int64{}
@@ -229,7 +230,9 @@ func (f *Fleet) Run(ctx context.Context, w *engine.Work) error {
 		}
 	}
 	t.close()
-	return t.commit(res)
+	err = t.commit(res)
+	res.free()
+	return err
 }
 
 // walk numbers the interval's walk that a task belongs to. A walk takes the steps in

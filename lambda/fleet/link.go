@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"dorylus/lambda/codec"
-	"dorylus/lambda/shard"
 	"dorylus/lambda/wire"
 )
 
@@ -272,8 +271,3 @@ func (l *link) leave(idle bool, why string, within time.Duration) {
 	}
 	<-l.gone
 }
-
-// weightKeys is where the codec's keys of weights begin.
-const weightKeys = 1 << 33
-
-func weightKey(p int) codec.Key { return shard.Key(p, true) + weightKeys }

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,15 +74,24 @@ func TestAnyFaultsGiveTheSameBits(t *testing.T) {
 		want = append(want, train(t, options(t, st, dev, set(m)), nil))
 	}
 	var sum Stats
+	var mu sync.Mutex
 	start := time.Now()
-	for seed := range uint64(schedules) {
-		k := int(seed) % len(models)
-		got, s, what := underFaults(t, st, dev, seed, set(models[k]), func(*diary) {})
-		if sameBits(t, models[k]+", "+what, want[k], got); t.Failed() {
-			return
+	t.Run("all", func(t *testing.T) {
+		cores := runtime.GOMAXPROCS(0)
+		for part := range cores {
+			t.Run(fmt.Sprint(part), func(t *testing.T) {
+				t.Parallel()
+				for seed := part; seed < schedules && !t.Failed(); seed += cores {
+					k := seed / 8 % len(models) // on any number of cores
+					got, s, what := underFaults(t, st, dev, uint64(seed), set(models[k]), func(*diary) {})
+					sameBits(t, models[k]+", "+what, want[k], got)
+					mu.Lock()
+					sum.add(s)
+					mu.Unlock()
+				}
+			})
 		}
-		sum.add(s)
-	}
+	})
 	t.Logf("%d schedules in %v: %+v", schedules, time.Since(start), sum)
 	if sum.Retries == 0 || sum.Hedges == 0 || sum.Late == 0 || sum.Own == 0 || sum.Replayed == 0 {
 		t.Errorf("the schedules show nothing of some kind: %+v", sum)
@@ -97,5 +108,7 @@ func (s *Stats) add(x Stats) {
 	s.Replayed += x.Replayed
 	s.SentBytes += x.SentBytes
 	s.ReceivedBytes += x.ReceivedBytes
+	s.ShardBytes += x.ShardBytes
+	s.WeightBytes += x.WeightBytes
 	s.Workers += x.Workers
 }

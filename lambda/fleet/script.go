@@ -64,7 +64,7 @@ func (t *workItem) prepare(ctx context.Context, l *link) (*prepared, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.msgs = append(p.msgs, &wire.Message{Weight: &w, Parts: [][]byte{l.enc.Append(nil, weightKey(w.Param), m)}})
+		p.msgs = append(p.msgs, &wire.Message{Weight: &w, Parts: [][]byte{t.f.weights.frame(w, m)}})
 		l.params[w.Param] = w.Hash
 	}
 	p.msgs = append(p.msgs, script...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -104,6 +105,26 @@ func (t *workItem) param(ctx context.Context, p int) (*kernels.Mat, uint64, erro
 type result struct {
 	blocks map[int][]*kernels.Mat
 	loss   map[int]float64
+	lent   []*[]float32
+}
+
+// memories are what results are read into.
+var memories = sync.Pool{New: func() any { return new([]float32) }}
+
+// mat is memory for a matrix, of undefined contents.
+func (r *result) mat(rows, cols int) *kernels.Mat {
+	m := memories.Get().(*[]float32)
+	*m = slices.Grow((*m)[:0], rows*cols)[:rows*cols]
+	r.lent = append(r.lent, m)
+	return kernels.FromSlice(rows, cols, *m)
+}
+
+// free gives the memory back: nobody may look into the result any more.
+func (r *result) free() {
+	for _, m := range r.lent {
+		memories.Put(m)
+	}
+	r.lent, r.blocks = nil, nil
 }
 
 func newResult(blocks int) *result {
@@ -119,7 +140,7 @@ func (t *workItem) read(res *result, m *wire.Message) error {
 	prog, c := t.f.program(), t.all[r.Block]
 	var mats []*kernels.Mat
 	take := func(rows, cols int) error {
-		dst := kernels.FromSlice(rows, cols, make([]float32, rows*cols))
+		dst := res.mat(rows, cols)
 		if err := codec.Decode(m.Parts[len(mats)], dst); err != nil {
 			return fmt.Errorf("read result %d of block %d: %w", len(mats), r.Block, err)
 		}
