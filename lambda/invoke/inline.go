@@ -57,6 +57,7 @@ type inlineConn struct {
 	pending []*wire.Message
 	blocks  int // that the task still misses
 	answers []*wire.Message
+	broken  error // a call failed: the stream is at its end
 	left    bool
 }
 
@@ -101,14 +102,11 @@ func (c *inlineConn) Send(m *wire.Message) error {
 	c.pending = nil
 	c.mu.Unlock()
 	answers, err := c.call(msgs)
-	if err != nil {
-		return err
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answers = append(c.answers, answers...)
+	c.answers, c.broken = append(c.answers, answers...), err
 	c.more.Broadcast()
-	return nil
+	return err
 }
 
 // Recv implements wire.Conn.
@@ -116,7 +114,10 @@ func (c *inlineConn) Recv() (*wire.Message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.answers) == 0 {
-		if err := c.ctx.Err(); err != nil || c.left {
+		if c.broken != nil {
+			return nil, c.broken
+		}
+		if c.ctx.Err() != nil || c.left {
 			return nil, io.EOF
 		}
 		c.more.Wait()
