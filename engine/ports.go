@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"dorylus/engine/model"
 	"dorylus/engine/task"
@@ -79,6 +80,24 @@ type Reporter interface {
 	// Take gives the events since the last call, in order. After Close it gives what
 	// has happened until then: whoever closes a backend asks once more.
 	Take() []Event
+}
+
+// Load is the state of a graph server's queues at one moment.
+type Load struct {
+	At time.Duration // since the run began
+	// Graph tasks that are ready and wait for a core, and those that run on one; tensor
+	// tasks that wait for a slot of the Backend, and those handed to it.
+	GraphWaiting, GraphRunning, TensorWaiting, TensorRunning int
+	// Done counts the tensor tasks that have ended, and Busy is their time, all
+	// together.
+	Done int64
+	Busy time.Duration
+}
+
+// Watcher is a Backend that decides its Slots by the load. Observe is called by one
+// goroutine whenever something has changed; it must be quick.
+type Watcher interface {
+	Observe(Load)
 }
 
 // RowMsg carries published rows of one interval to another partition.

@@ -48,18 +48,21 @@ type trainer struct {
 	remote  chan remoteRows
 
 	// Owned by run.
-	flying    int // jobs with the workers or the backend
-	waiting   []job
-	remoteOn  int // tensor jobs with a backend that is not local
-	tries     map[try]int
-	stopping  bool
-	err       error
-	epochs    int // epochs whose update has been seen
-	evalQueue []evalDue
-	evaluated int // epochs below this one need no evaluation any more
-	current   *evalDue
-	lastEpoch time.Time
-	evalTime  time.Duration // since lastEpoch
+	flying   int // jobs with the workers or the backend
+	waiting  []job
+	remoteOn int // tensor jobs with a backend that is not local
+	// Those that have ended, and their time.
+	tensorDone int64
+	tensorBusy time.Duration
+	tries      map[try]int
+	stopping   bool
+	err        error
+	epochs     int // epochs whose update has been seen
+	evalQueue  []evalDue
+	evaluated  int // epochs below this one need no evaluation any more
+	current    *evalDue
+	lastEpoch  time.Time
+	evalTime   time.Duration // since lastEpoch
 
 	// onEpoch and onEval are called by run when an epoch's update has been made
 	// and when an evaluation is complete; an error fails the run. Both may say stop.
@@ -130,6 +133,7 @@ func (t *trainer) run(ctx context.Context) error {
 	t.allow()
 	for !t.finished() {
 		t.pump(inner)
+		t.watch()
 		select {
 		case o := <-t.results:
 			t.handle(o)
@@ -149,6 +153,19 @@ func (t *trainer) run(ctx context.Context) error {
 		}
 	}
 	return t.err
+}
+
+// watch lets the backend see the queues, if it wants to.
+func (t *trainer) watch() {
+	w, ok := t.backend.(engine.Watcher)
+	if !ok {
+		return
+	}
+	queued := len(t.jobs)
+	w.Observe(engine.Load{
+		At: time.Since(t.cfg.Start), GraphWaiting: queued, GraphRunning: t.flying - t.remoteOn - queued,
+		TensorWaiting: len(t.waiting), TensorRunning: t.remoteOn, Done: t.tensorDone, Busy: t.tensorBusy,
+	})
 }
 
 // tell passes on what a backend reports by itself. It is called by run, and before and
@@ -247,6 +264,8 @@ func (t *trainer) handle(o outcome) {
 	t.flying--
 	if o.t.Kind.Tensor() && !t.backend.Local() {
 		t.remoteOn--
+		t.tensorDone++
+		t.tensorBusy += o.took
 	}
 	if o.err == nil {
 		t.complete(o)
