@@ -20,7 +20,7 @@ NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
 CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... ./lambda/... $(NATIVE)
 
-.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-all fuzz lint bench bench-kernels accuracy parity check clean
+.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-rie test-all fuzz lint bench bench-kernels accuracy parity check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ test-arm64: ## vet for a processor that has no C kernels
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 
 test-all: build test test-nocgo test-arm64 test-race test-asan ## everything that has to pass
+
+test-rie: build ## train through the worker under AWS's emulator (fetches it)
+	lambda/worker/rie-test.sh
 
 fuzz: ## run every fuzz test for FUZZTIME (10s)
 	@set -e; for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
