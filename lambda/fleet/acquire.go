@@ -95,4 +95,5 @@ func (f *Fleet) release(l *link) {
 	}
 	l.pool.links[l] = true
 	l.pool.match(time.Now())
+	f.thinOutLocked()
 }

@@ -31,6 +31,7 @@ const (
 // guest is a worker that has been sent for.
 type guest struct {
 	number  int
+	cancel  context.CancelFunc
 	sent    time.Time
 	came    bool
 	settled bool
@@ -39,11 +40,12 @@ type guest struct {
 // callLocked sends for the workers that are missing. One whose task is beyond its limit
 // does not count as there.
 func (f *Fleet) callLocked() {
-	for f.mu.away < 2*f.opt.Workers && f.mu.away-f.mu.slow < f.opt.Workers && !f.mu.closed {
+	for f.mu.away < 2*f.mu.workers && f.mu.away-f.mu.slow-f.mu.leaving < f.mu.workers && !f.mu.closed {
 		f.mu.away++
 		f.mu.next++
 		in := worker.Invitation{Worker: f.mu.next, Token: token()}
-		g := &guest{number: in.Worker, sent: time.Now()}
+		ctx, cancel := context.WithCancel(f.ctx)
+		g := &guest{number: in.Worker, cancel: cancel, sent: time.Now()}
 		f.mu.invited[in.Token] = g
 		pause := time.Duration(0)
 		if f.mu.fails > 0 {
@@ -53,20 +55,19 @@ func (f *Fleet) callLocked() {
 			}
 			pause = min(firstPause<<min(f.mu.fails-1, 20), longest)
 		}
-		f.wg.Go(func() { f.launch(in, g, pause) })
+		f.wg.Go(func() { f.launch(ctx, in, g, pause) })
 	}
 }
 
 // launch runs one invocation. One that does not come within GiveUp is given up.
-func (f *Fleet) launch(in worker.Invitation, g *guest, pause time.Duration) {
-	ctx, cancel := context.WithCancel(f.ctx)
-	defer cancel()
+func (f *Fleet) launch(ctx context.Context, in worker.Invitation, g *guest, pause time.Duration) {
+	defer g.cancel()
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-		f.settle(in, g, context.Cause(f.ctx))
+		f.settle(in, g, ctx.Err())
 		return
 	}
 	f.mu.Lock()
@@ -74,7 +75,7 @@ func (f *Fleet) launch(in worker.Invitation, g *guest, pause time.Duration) {
 	f.mu.Unlock()
 	late := time.AfterFunc(f.opt.GiveUp, func() {
 		if f.settleLate(in, g) {
-			cancel()
+			g.cancel()
 		}
 	})
 	defer late.Stop()
@@ -89,6 +90,33 @@ func (f *Fleet) settleLate(in worker.Invitation, g *guest) bool {
 		f.settle(in, g, fmt.Errorf("it has not come within %v", f.opt.GiveUp))
 	}
 	return !came
+}
+
+// Resize changes the number of workers that are wanted. Those that are too many leave as
+// soon as they have nothing to do; those that are missing are called when tasks wait.
+func (f *Fleet) Resize(workers int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mu.workers = max(workers, 1)
+	f.thinOutLocked()
+	if len(f.mu.crew.waiters) > 0 {
+		f.callLocked()
+	}
+}
+
+// thinOutLocked has idle workers leave that are too many.
+func (f *Fleet) thinOutLocked() {
+	crew := &f.mu.crew
+	for len(crew.links) > f.mu.workers && !f.mu.closed {
+		l := crew.best(func(_ *link, idle bool) bool { return idle })
+		if l == nil {
+			return
+		}
+		crew.drop(l)
+		l.leaving = true
+		f.mu.leaving++
+		f.wg.Go(func() { l.leave(true, "there are more workers than needed", f.opt.Leave) })
+	}
 }
 
 // settle accounts for an invocation that has ended, once.
@@ -148,6 +176,9 @@ func (f *Fleet) remove(l *link, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.mu.crew.drop(l)
+	if l.leaving {
+		f.mu.leaving--
+	}
 	f.reports.add(engine.WorkerLeft{Worker: l.hello.Worker, Came: true, Why: why.Error(), Tasks: l.tasks, Workers: len(f.mu.crew.links)})
 	if len(f.mu.crew.waiters) > 0 {
 		f.callLocked()

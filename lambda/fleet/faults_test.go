@@ -349,3 +349,40 @@ func TestAsyncUnderFaults(t *testing.T) {
 		}
 	}
 }
+
+// The number of workers may change at any time.
+func TestResizeInTheMiddleOfARun(t *testing.T) {
+	st, dev := tiny(t), device(t)
+	set := func(c *engine.Config) { gat(c); c.Intervals, c.Epochs = 3, 6 }
+	want := train(t, options(t, st, dev, set), nil)
+	var mu sync.Mutex
+	heard := 0
+	sizes := map[int]int{20: 3, 120: 1, 220: 2}
+	out := scripted(t, st, quick(1), &inProcess{dev: dev}, set, func(f *Fleet, _ int, _ *wire.Task, _ *wire.Message) fate {
+		wait(time.Millisecond, nil)
+		mu.Lock()
+		defer mu.Unlock()
+		heard++
+		if n := sizes[heard]; n > 0 {
+			f.Resize(n)
+		}
+		return arrives
+	})
+	if out.err != nil {
+		t.Fatal(out.err)
+	}
+	sameBits(t, "resized", want, out.res)
+	most, told := 0, 0
+	for _, e := range all[engine.WorkerCame](out.d) {
+		most = max(most, e.Workers)
+	}
+	for _, e := range all[engine.WorkerLeft](out.d) {
+		if strings.Contains(e.Why, "more workers than needed") {
+			told++
+		}
+	}
+	if most != 3 || told != 2 || out.s.Workers != 4 || out.s.Own > 0 || out.s.Retries > 0 {
+		t.Errorf("at most %d workers, %d were sent away, %d came in all, %d retries, %d tasks on own cores; want 3, 2, 4, 0, 0",
+			most, told, out.s.Workers, out.s.Retries, out.s.Own)
+	}
+}

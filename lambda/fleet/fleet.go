@@ -34,7 +34,7 @@ type Launcher interface {
 
 // Options configure a fleet.
 type Options struct {
-	// Workers is how many are wanted; at least 1.
+	// Workers is how many are wanted; at least 1. Resize changes it.
 	Workers  int
 	Launcher Launcher
 	// Device is the graph server's own: what runs tasks that no worker can.
@@ -86,6 +86,8 @@ type Fleet struct {
 		next    int               // number of the last worker that was sent for
 		away    int               // invocations under way
 		slow    int               // links whose task is beyond its limit
+		leaving int               // links that have been asked to leave
+		workers int               // that are wanted
 		// fails counts rounds of launches in a row that came to nothing, the last of
 		// them at failed and because of lastErr.
 		fails   int
@@ -156,7 +158,7 @@ func New(o Options) (*Fleet, error) {
 	}
 	f := &Fleet{opt: o, enc: enc, weights: &weightFrames{enc: enc, of: map[int][]*weightFrame{}}, times: newTimes(), reports: newReports()}
 	f.ctx, f.cancel = context.WithCancelCause(context.Background())
-	f.mu.crew, f.mu.own = newPool(), newPool()
+	f.mu.crew, f.mu.own, f.mu.workers = newPool(), newPool(), o.Workers
 	f.mu.invited, f.mu.walks, f.mu.shardBytes = map[string]*guest{}, map[roomKey]*walk{}, map[roomKey]int64{}
 	return f, nil
 }
@@ -169,7 +171,11 @@ func (f *Fleet) Local() bool { return false }
 
 // Slots implements engine.Backend: as many tasks as workers, and as many that wait, of
 // which a worker that has become idle is given one whose shard it holds.
-func (f *Fleet) Slots() int { return 2 * f.opt.Workers }
+func (f *Fleet) Slots() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return 2 * f.mu.workers
+}
 
 // Bind implements engine.Binder.
 func (f *Fleet) Bind(_ context.Context, j *engine.Job) error {
@@ -273,6 +279,9 @@ func (f *Fleet) Close() error {
 		f.reports.add(f.mu.lastOwn)
 		f.mu.ownTold = true
 	}
+	for _, g := range f.mu.invited { // they would wait for a stream that nobody takes
+		g.cancel()
+	}
 	var leaving sync.WaitGroup
 	for _, p := range []*pool{&f.mu.crew, &f.mu.own} {
 		p.dismiss()
@@ -282,13 +291,7 @@ func (f *Fleet) Close() error {
 	}
 	f.mu.Unlock()
 	leaving.Wait()
-	f.mu.Lock()
-	wait := f.opt.Leave
-	if len(f.mu.invited) > 0 { // they would wait for a stream that nobody takes
-		wait = 0
-	}
-	f.mu.Unlock()
-	late := time.AfterFunc(wait, func() { f.cancel(errClosed) })
+	late := time.AfterFunc(f.opt.Leave, func() { f.cancel(errClosed) })
 	defer late.Stop()
 	f.wg.Wait()
 	f.cancel(errClosed)

@@ -33,6 +33,8 @@ type link struct {
 	holds map[roomKey]bool // the keys of rooms, and of the task that it has
 	slow  bool             // its task is beyond its limit
 	tasks int64
+	// leaving links are in no pool any more.
+	leaving bool
 
 	sending sync.Mutex // one sender at a time
 	mu      struct {

@@ -134,6 +134,9 @@ func (f *Fleet) attempt(r *race, not []*link) {
 // late hedges a task, if there are attempts left and not too many tasks are hedged
 // already.
 func (r *race) late() {
+	if len(r.with) == 0 { // it has failed; the next one waits for a worker
+		return
+	}
 	slow := r.with[len(r.with)-1]
 	r.f.mu.Lock()
 	if busy, there := r.f.mu.crew.links[slow]; there && !busy && !slow.slow {

@@ -10,7 +10,7 @@ import (
 // do not count.
 func (f *Fleet) Savings() plan.Savings {
 	j := f.job
-	s := plan.Shape{Rows: make([]int, j.Program.Levels), NonZeros: -1, Workers: f.opt.Workers, Width: 4}
+	s := plan.Shape{Rows: make([]int, j.Program.Levels), NonZeros: -1, Workers: f.Slots() / 2, Width: 4}
 	if f.opt.Precision != "fp32" {
 		s.Width = 2
 	}
