@@ -156,6 +156,9 @@ type Config struct {
 	// server) or "inline" (in the payload of invocations, for a server that workers cannot
 	// call).
 	LambdaTransport string `flag:"lambda-transport"`
+	// LambdaFallback is what happens where no worker can be had: "local" (default; this
+	// server's own cores do the work, and say so) or "fail".
+	LambdaFallback string `flag:"lambda-fallback"`
 	// WirePrecision is that of floats between the server and workers: "fp32" (default,
 	// every bit), "bf16", "fp16".
 	WirePrecision string `flag:"wire-precision"`
@@ -240,6 +243,7 @@ func (c Config) WithDefaults() Config {
 	text(&c.LambdaEndpoint, "local")
 	text(&c.LambdaFunction, "dorylus-lambda")
 	text(&c.LambdaTransport, "stream")
+	text(&c.LambdaFallback, "local")
 	text(&c.WirePrecision, "fp32")
 	text(&c.Precision, "fp32")
 	text(&c.Device, "auto")

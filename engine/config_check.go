@@ -28,6 +28,7 @@ var (
 	Pipelines         = []string{"sync", "async"}
 	Precisions        = []string{"fp32"}
 	LambdaTransports  = []string{"stream", "inline"}
+	LambdaFallbacks   = []string{"local", "fail"}
 	WirePrecisions    = []string{"fp32", "bf16", "fp16"}
 	FeatureChoices    = []string{"row-normalize", "standardize", "identity", "none"}
 	Orders            = []string{"auto", "metis", "lpa", "stream", "ldg", "fennel", "degree", "natural", "hash"}
@@ -191,6 +192,7 @@ func (c Config) checkLambda(k *checker) {
 		k.bad("lambda-endpoint", c.LambdaEndpoint, "give local, aws, or a URL such as http://127.0.0.1:9001")
 	}
 	k.oneOf("lambda-transport", c.LambdaTransport, LambdaTransports)
+	k.oneOf("lambda-fallback", c.LambdaFallback, LambdaFallbacks)
 	if c.LambdaEndpoint == "aws" && c.Mode == "lambda" && c.LambdaAddress == "" && c.LambdaTransport == "stream" {
 		k.bad("lambda-address", `""`, "give host:port under which workers in AWS reach this server")
 	}

@@ -43,3 +43,19 @@ func (WorkerCame) Kind() string { return "worker_came" }
 func (WorkerLeft) Kind() string { return "worker_left" }
 func (Hedged) Kind() string     { return "hedge" }
 func (OwnCores) Kind() string   { return "own_cores" }
+
+// LambdasTuned is a decision of the autotuner: how many workers are wanted from now on,
+// and what it rests on.
+type LambdasTuned struct {
+	Before  int    `json:"before"`
+	Workers int    `json:"workers"`
+	Why     string `json:"why"`
+	// Means over the time that was looked at: tensor tasks that ended in a second, graph
+	// tasks that waited for a core, tensor tasks that waited for a worker.
+	Rate        float64 `json:"tensor_per_second"`
+	GraphQueue  float64 `json:"graph_waiting"`
+	TensorQueue float64 `json:"tensor_waiting"`
+}
+
+// Kind implements Event.
+func (LambdasTuned) Kind() string { return "lambdas_tuned" }

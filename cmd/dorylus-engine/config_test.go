@@ -19,7 +19,7 @@ var otherValues = map[string]string{
 	"weight-decay-scope": "all", "seed": "42", "runs": "3", "eval-every": "2", "patience": "11", "target-accuracy": "0.75", "max-cost": "2.5", "instance": "c7i.2xlarge",
 	"pipeline": "async", "staleness": "2", "intervals": "16", "threads": "1", "precision": "bf16", "device": "cpu/scalar",
 	"lambdas": "5", "lambda-memory": "512", "lambda-endpoint": "http://127.0.0.1:9001", "lambda-function": "worker", "lambda-address": "10.0.0.5:7070",
-	"lambda-transport": "inline", "wire-precision": "bf16", "chaos": "seed=3,crash=0.5",
+	"lambda-transport": "inline", "lambda-fallback": "fail", "wire-precision": "bf16", "chaos": "seed=3,crash=0.5",
 	"out": "RUN", "resume": "OLD", "checkpoint-every": "4", "task-events": "true", "progress": "none", "json": "true", "dry-run": "true",
 }
 

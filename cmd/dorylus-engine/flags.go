@@ -85,6 +85,7 @@ var settingHelp = []help{
 	{"lambda-function", groupPipeline, "the workers' function on AWS, its `NAME` or ARN"},
 	{"lambda-address", groupPipeline, "`HOST:PORT` under which workers reach this server (default: a free port of loopback)"},
 	{"lambda-transport", groupPipeline, "how tensors reach workers: stream (they call this server) or inline (in the payload of calls, up to 6 MB a task)"},
+	{"lambda-fallback", groupPipeline, "where no worker can be had: local (this server's own cores do the work, and say so) or fail (exit code 75)"},
 	{"wire-precision", groupPipeline, "of floats on the way to workers and back: fp32 (exact), bf16, fp16"},
 	{"chaos", groupPipeline, "faults in the local service, by seed, as seed=7,crash=0.1 (see lambda serve --help)"},
 	{"instance", groupPipeline, "EC2 `TYPE` that this machine is priced as (see dorylus-engine prices show), TYPE:spot, or none (default: c5n.2xlarge; gpu: p3.2xlarge)"},
@@ -156,6 +157,7 @@ func addSettings(cmd *cobra.Command) {
 	complete(cmd, "pipeline", engine.Pipelines)
 	complete(cmd, "precision", engine.Precisions)
 	complete(cmd, "lambda-transport", engine.LambdaTransports)
+	complete(cmd, "lambda-fallback", engine.LambdaFallbacks)
 	complete(cmd, "wire-precision", engine.WirePrecisions)
 	complete(cmd, "features", engine.FeatureChoices)
 	complete(cmd, "order", engine.Orders)

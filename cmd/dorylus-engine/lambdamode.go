@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
-	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"dorylus/engine"
@@ -17,17 +15,16 @@ import (
 	"dorylus/lambda/invoke"
 	"dorylus/lambda/local"
 	"dorylus/lambda/rpc"
+	"dorylus/lambda/tuner"
 	"dorylus/lambda/wire"
 )
 
 // lambdaMode is all that --mode=lambda has running besides the engine.
 type lambdaMode struct {
 	fleet   *fleet.Fleet
+	backend engine.Backend // the fleet, perhaps with a tuner
 	server  *rpc.Server
 	service *local.Service // nil: another service is asked for workers
-
-	mu   sync.Mutex
-	used []engine.LambdaUsed
 }
 
 // certificateLife is how long a run's certificate is good for: longer than any run.
@@ -42,7 +39,7 @@ func openLambda(ctx context.Context, c *engine.Config, dev kernels.Device) (_ *l
 			err = errors.Join(err, m.close(nil))
 		}
 	}()
-	launch := invoke.Options{Function: c.LambdaFunction, Used: m.note, Modelled: c.LambdaEndpoint != "aws"}
+	launch := invoke.Options{Function: c.LambdaFunction, Used: func(u engine.LambdaUsed) { m.fleet.Tell(u) }, Modelled: c.LambdaEndpoint != "aws"}
 	var latency time.Duration
 	switch c.LambdaEndpoint {
 	case "aws":
@@ -73,8 +70,18 @@ func openLambda(ctx context.Context, c *engine.Config, dev kernels.Device) (_ *l
 	if c.LambdaTransport == "inline" {
 		launcher = &invoke.Inline{Launcher: caller, Serve: serve}
 	}
-	m.fleet, err = fleet.New(fleet.Options{Workers: workers(c), Launcher: launcher, Device: dev, Precision: c.WirePrecision})
-	return m, err
+	n, fixed := workers(c)
+	m.fleet, err = fleet.New(fleet.Options{
+		Workers: n, Launcher: launcher, Device: dev, Precision: c.WirePrecision, OnNoWorkers: c.LambdaFallback,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.backend = m.fleet
+	if !fixed {
+		m.backend = fleet.Tune(m.fleet, cores(c), n, caller.Refused)
+	}
+	return m, nil
 }
 
 // listen opens the port that workers call, and returns where it is and the certificate
@@ -115,27 +122,24 @@ func startLocal(c *engine.Config, chaos local.Chaos) (*local.Service, error) {
 	})
 }
 
-// workers is how many are wanted: on this machine no more than it has processors, for
-// at least two.
-func workers(c *engine.Config) int {
+// workers is how many are wanted, or if that is not fixed how many at most: where they
+// run on this machine, no more than it has processors, but two.
+func workers(c *engine.Config) (n int, fixed bool) {
 	if n, err := strconv.Atoi(c.Lambdas); err == nil {
-		return n
+		return n, true
 	}
-	most := 100
 	if c.LambdaEndpoint == "local" {
-		most = max(runtime.NumCPU(), 2)
+		return max(runtime.NumCPU(), 2), false
 	}
-	if c.Intervals > 0 {
-		most = min(most, c.Intervals)
-	}
-	return most
+	return tuner.MostAtStart, false
 }
 
-// note keeps what an invocation was billed.
-func (m *lambdaMode) note(u engine.LambdaUsed) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.used = append(m.used, u)
+// cores are the graph server's own workers.
+func cores(c *engine.Config) int {
+	if c.Threads > 0 {
+		return c.Threads
+	}
+	return runtime.GOMAXPROCS(0)
 }
 
 // close ends the workers and then what they came to, and tells l what they were billed.
@@ -152,11 +156,9 @@ func (m *lambdaMode) close(l engine.Listener) error {
 		defer cancel()
 		errs = append(errs, m.service.Close(ctx))
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if l != nil {
-		for _, u := range slices.Clone(m.used) {
-			l.Event(u)
+	if l != nil && m.fleet != nil {
+		for _, e := range m.fleet.Take() { // the last bills come with the workers' ends
+			l.Event(e)
 		}
 	}
 	return errors.Join(errs...)

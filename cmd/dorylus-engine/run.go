@@ -16,6 +16,7 @@ import (
 	"dorylus/engine/store"
 	"dorylus/kernels"
 	"dorylus/kernels/devices"
+	"dorylus/lambda/fleet"
 )
 
 // partitioner is METIS, nil where it is not linked.
@@ -64,15 +65,18 @@ func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int,
 	}
 	defer func() { err = errors.Join(err, opt.Device.Close()) }()
 	if c.Mode == "lambda" {
-		mode, err := openLambda(ctx, &c, opt.Device)
-		if err != nil {
-			return nil, fmt.Errorf("--mode=lambda: %w", err)
+		mode, modeErr := openLambda(ctx, &c, opt.Device)
+		if modeErr != nil {
+			return nil, fmt.Errorf("--mode=lambda: %w", modeErr)
 		}
 		defer func() { err = errors.Join(err, mode.close(l)) }()
-		opt.Backend = mode.fleet
-		return pipeline.Train(ctx, opt)
+		opt.Backend = mode.backend
 	}
-	return pipeline.Train(ctx, opt)
+	res, err = pipeline.Train(ctx, opt)
+	if errors.Is(err, fleet.ErrNoWorkers) {
+		err = &codedError{exitTryAgain, err}
+	}
+	return res, err
 }
 
 // lastCheckpoint is the newest complete checkpoint of the run in folder run.

@@ -80,6 +80,8 @@ func (p *Progress) Event(e engine.Event) {
 		p.note(fmt.Sprintf("retry: %v, attempt %d: %s", e.Task, e.Attempt, e.Cause))
 	case engine.OwnCores:
 		p.note(fmt.Sprintf("own cores: %v, task %d that no worker does: %s", e.Task, e.Tasks, e.Cause))
+	case engine.LambdasTuned:
+		p.note(fmt.Sprintf("lambdas: %d -> %d workers: %s", e.Before, e.Workers, e.Why))
 	case engine.Checkpointed:
 		if p.style == Plain && e.Epoch < p.start.Epochs {
 			p.note(fmt.Sprintf("checkpoint after epoch %d: %s, %s", e.Epoch, e.Path, size(e.Bytes)))

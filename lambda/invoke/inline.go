@@ -144,7 +144,7 @@ func (c *inlineConn) call(msgs []*wire.Message) ([]*wire.Message, error) {
 	}
 	out, err := c.l.client.Invoke(c.ctx, &lambda.InvokeInput{FunctionName: &c.l.opt.Function, Payload: payload, LogType: types.LogTypeTail})
 	if err != nil {
-		return nil, fmt.Errorf("invoke %s: %w", c.l.opt.Function, explained(err))
+		return nil, c.l.failed(err)
 	}
 	c.l.bill(aws.ToString(out.LogResult))
 	if aws.ToString(out.FunctionError) != "" {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"dorylus/engine"
+	"dorylus/lambda/fleet"
 	"dorylus/lambda/worker"
 )
 
@@ -45,9 +47,13 @@ type Options struct {
 
 // Launcher implements fleet.Launcher.
 type Launcher struct {
-	opt    Options
-	client *lambda.Client
+	opt     Options
+	client  *lambda.Client
+	refused atomic.Int64
 }
+
+// Refused counts the calls that the service has refused for too many requests.
+func (l *Launcher) Refused() int64 { return l.refused.Load() }
 
 // New is a Launcher. It does not call the service.
 func New(ctx context.Context, o Options) (*Launcher, error) {
@@ -92,13 +98,22 @@ func (l *Launcher) Launch(ctx context.Context, in worker.Invitation) error {
 		FunctionName: &l.opt.Function, Payload: payload, LogType: types.LogTypeTail,
 	})
 	if err != nil {
-		return fmt.Errorf("invoke %s: %w", l.opt.Function, explained(err))
+		return l.failed(err)
 	}
 	l.bill(aws.ToString(out.LogResult))
 	if kind := aws.ToString(out.FunctionError); kind != "" {
 		return fmt.Errorf("invoke %s: the worker failed: %s", l.opt.Function, out.Payload)
 	}
 	return nil
+}
+
+// failed is an error of a call, explained and counted.
+func (l *Launcher) failed(err error) error {
+	var busy *types.TooManyRequestsException
+	if errors.As(err, &busy) {
+		l.refused.Add(1)
+	}
+	return fmt.Errorf("invoke %s: %w", l.opt.Function, explained(err))
 }
 
 // bill reads the REPORT line at the end of an invocation's log.
@@ -120,7 +135,7 @@ func explained(err error) error {
 	var large *types.RequestTooLargeException
 	switch {
 	case errors.As(err, &missing):
-		return fmt.Errorf("%w; create it with 'dorylus-engine lambda deploy'", err)
+		return fmt.Errorf("%w; create it with 'dorylus-engine lambda deploy': %w", err, fleet.ErrNever)
 	case errors.As(err, &busy):
 		return fmt.Errorf("throttled (%s): %w", busy.Reason, err)
 	case errors.As(err, &large):
