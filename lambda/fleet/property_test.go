@@ -46,6 +46,8 @@ func underFaults(t *testing.T, st *store.Store, dev kernels.Device, seed uint64,
 		}
 		p.wrap = func(in worker.Invitation, c *wire.PipeConn) conn { return newShaky(c, fs, seed, in.Worker) }
 		f := p.start(t, Options{Workers: workers, Codec: "none", Patience: time.Second, Floor: 100 * time.Millisecond, GiveUp: 3 * time.Second})
+		watch := time.AfterFunc(time.Hour, func() { panic(what + ": it has not ended within an hour of virtual time") })
+		defer watch.Stop()
 		o := options(t, st, dev, set)
 		res = train(t, o, f)
 		s = f.Stats()
