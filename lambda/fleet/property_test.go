@@ -56,7 +56,7 @@ func underFaults(t *testing.T, st *store.Store, dev kernels.Device, seed uint64,
 	return res, s, what
 }
 
-var schedules = flag.Int("schedules", 1000, "fault schedules to try")
+var schedules = flag.Int("schedules", 500, "fault schedules to try; thousands take some 10 ms each")
 
 func TestAnyFaultsGiveTheSameBits(t *testing.T) {
 	st, dev := tiny(t), device(t)
