@@ -23,12 +23,12 @@ func (f *Fleet) graceLocked(t *workItem) time.Duration {
 // linkSpeed is what one Lambda worker's connection carries, in bytes per second.
 const linkSpeed = 75e6
 
-// acquire is a worker for a task, none of not. It calls for workers where there are too
+// acquire is a worker for a task, another than those that it is with. It calls for workers where there are too
 // few, and waits. nil: there is none, and none will come, or ctx is done.
-func (f *Fleet) acquire(ctx context.Context, p *pool, t *workItem, not []*link) *link {
+func (f *Fleet) acquire(ctx context.Context, p *pool, t *workItem) *link {
 	f.mu.Lock()
 	now := time.Now()
-	w := &waiter{key: t.key, not: not, until: now.Add(f.graceLocked(t)), got: make(chan *link, 1)}
+	w := &waiter{key: t.key, at: &t.at, until: now.Add(f.graceLocked(t)), got: make(chan *link, 1)}
 	p.waiters = append(p.waiters, w)
 	p.match(now)
 	if p == &f.mu.crew && len(w.got) == 0 {
@@ -82,11 +82,13 @@ func (f *Fleet) release(l *link) {
 	for k := range l.rooms {
 		l.holds[k] = true
 	}
+	l.pool.free(l)
 	if l.slow {
 		l.slow = false
 		f.mu.slow--
 	}
 	if _, there := l.pool.links[l]; !there {
+		l.pool.match(time.Now())
 		return
 	}
 	if l.dead() {

@@ -32,6 +32,7 @@ type link struct {
 	// Guarded by the fleet's mutex.
 	holds map[roomKey]bool // the keys of rooms, and of the task that it has
 	slow  bool             // its task is beyond its limit
+	at    *crowd           // of the task that it has; nil: none
 	tasks int64
 	// leaving links are in no pool any more.
 	leaving bool

@@ -35,7 +35,7 @@ func (f *Fleet) alone(ctx context.Context, t *workItem, cause error) (*result, e
 		f.openOwnLocked()
 	}
 	f.mu.Unlock()
-	l := f.acquire(ctx, &f.mu.own, t, nil)
+	l := f.acquire(ctx, &f.mu.own, t)
 	if l == nil {
 		return nil, fmt.Errorf("lambda fleet: wait for the graph server's own cores to do %v: %w", t.Task, ctx.Err())
 	}

@@ -23,11 +23,16 @@ type pool struct {
 // waiter is an attempt that wants a worker.
 type waiter struct {
 	key roomKey
-	not []*link // the task is with these already
+	at  *crowd // of the task: none of them will do
 	// until is how long it waits for the interval's home.
 	until time.Time
 	got   chan *link // has room for one; nil: there is none, and none will come
 }
+
+// crowd is the workers that a task is with. It may come back to one that has failed.
+type crowd struct{ links []*link }
+
+func (c *crowd) has(l *link) bool { return slices.Contains(c.links, l) }
 
 func newPool() pool { return pool{links: map[*link]bool{}, home: map[roomKey]*link{}} }
 
@@ -41,6 +46,7 @@ func (p *pool) match(now time.Time) {
 			}
 			p.links[l], p.home[w.key] = false, l
 			l.holds[w.key] = true // soon
+			l.at, w.at.links = w.at, append(w.at.links, l)
 			w.got <- l
 			return true
 		})
@@ -49,7 +55,7 @@ func (p *pool) match(now time.Time) {
 
 // atHome is the interval's home, if it is idle.
 func (p *pool) atHome(w *waiter, _ time.Time) *link {
-	if l := p.home[w.key]; p.links[l] && !slices.Contains(w.not, l) {
+	if l := p.home[w.key]; p.links[l] && !w.at.has(l) {
 		return l
 	}
 	return nil
@@ -58,13 +64,13 @@ func (p *pool) atHome(w *waiter, _ time.Time) *link {
 // elsewhere is an idle link for a waiter that need not wait for its home.
 func (p *pool) elsewhere(w *waiter, now time.Time) *link {
 	home := p.home[w.key]
-	if _, there := p.links[home]; there && now.Before(w.until) && !slices.Contains(w.not, home) {
+	if _, there := p.links[home]; there && now.Before(w.until) && !w.at.has(home) {
 		return nil
 	}
-	if l := p.best(func(l *link, idle bool) bool { return idle && l.holds[w.key] && !slices.Contains(w.not, l) }); l != nil {
+	if l := p.best(func(l *link, idle bool) bool { return idle && l.holds[w.key] && !w.at.has(l) }); l != nil {
 		return l
 	}
-	return p.best(func(l *link, idle bool) bool { return idle && !slices.Contains(w.not, l) })
+	return p.best(func(l *link, idle bool) bool { return idle && !w.at.has(l) })
 }
 
 // best is the link with the fewest shards, and of those the one that came first, among
@@ -80,6 +86,14 @@ func (p *pool) best(fit func(l *link, idle bool) bool) *link {
 		}
 	}
 	return best
+}
+
+// free ends what a link had to do.
+func (p *pool) free(l *link) {
+	if l.at != nil {
+		l.at.links = slices.DeleteFunc(l.at.links, func(x *link) bool { return x == l })
+		l.at = nil
+	}
 }
 
 // drop forgets a link.

@@ -23,7 +23,7 @@ func deck(n int) (*pool, []*link) {
 
 // ask has a task of an interval wait until a time; not are excluded.
 func ask(p *pool, interval int, until time.Time, not ...*link) *waiter {
-	w := &waiter{key: roomKey{engine.Training, interval}, until: until, not: not, got: make(chan *link, 1)}
+	w := &waiter{key: roomKey{engine.Training, interval}, until: until, at: &crowd{not}, got: make(chan *link, 1)}
 	p.waiters = append(p.waiters, w)
 	return w
 }
@@ -105,6 +105,16 @@ func TestPoolNeverGivesATaskAWorkerThatHasItAlready(t *testing.T) {
 	p.links[l] = true
 	p.match(now)
 	expect(t, "a hedge with a second worker", given(hedge), 2)
+	// It goes back to the first worker once that has failed.
+	last := ask(p, 0, now)
+	last.at = hedge.at
+	links[0].at = hedge.at
+	p.links[links[0]] = true
+	p.match(now)
+	expect(t, "a third attempt while two are at it", given(last), 0)
+	p.free(links[0])
+	p.match(now)
+	expect(t, "the same when the first has failed", given(last), 1)
 	w := ask(p, 1, now)
 	p.dismiss()
 	if l, ok := <-w.got; l != nil || !ok || len(p.waiters) > 0 {

@@ -46,6 +46,8 @@ func underFaults(t *testing.T, st *store.Store, dev kernels.Device, seed uint64,
 		}
 		p.wrap = func(in worker.Invitation, c *wire.PipeConn) conn { return newShaky(c, fs, seed, in.Worker) }
 		f := p.start(t, Options{Workers: workers, Codec: "none", Patience: time.Second, Floor: 100 * time.Millisecond, GiveUp: 3 * time.Second})
+		watch := time.AfterFunc(time.Hour, func() { panic(what + ": it has not ended within an hour of virtual time") })
+		defer watch.Stop()
 		o := options(t, st, dev, set)
 		res = train(t, o, f)
 		s = f.Stats()
@@ -54,7 +56,7 @@ func underFaults(t *testing.T, st *store.Store, dev kernels.Device, seed uint64,
 	return res, s, what
 }
 
-var schedules = flag.Int("schedules", 1000, "fault schedules to try")
+var schedules = flag.Int("schedules", 500, "fault schedules to try; thousands take some 10 ms each")
 
 func TestAnyFaultsGiveTheSameBits(t *testing.T) {
 	st, dev := tiny(t), device(t)

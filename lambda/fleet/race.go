@@ -94,17 +94,16 @@ func (r *race) start() bool {
 	}
 	r.tried++
 	r.flying++
-	not := append([]*link(nil), r.with...)
 	go func() {
 		defer r.f.wg.Done()
-		r.f.attempt(r, not)
+		r.f.attempt(r)
 	}()
 	return true
 }
 
 // attempt runs the task on one worker. It may outlive the race.
-func (f *Fleet) attempt(r *race, not []*link) {
-	l := f.acquire(r.ctx, &f.mu.crew, r.t, not)
+func (f *Fleet) attempt(r *race) {
+	l := f.acquire(r.ctx, &f.mu.crew, r.t)
 	if l == nil {
 		r.words <- word{err: errNobody}
 		return

@@ -38,6 +38,7 @@ type workItem struct {
 	// all are the contexts of the interval's blocks, of which attempts use the shapes.
 	all          []*model.Ctx
 	ships, grads []int
+	at           crowd // guarded by the fleet's mutex
 
 	over atomic.Bool // nothing of it is wanted any more
 	gate sync.RWMutex
