@@ -98,7 +98,10 @@ func (c *inlineConn) Send(m *wire.Message) error {
 		c.mu.Unlock()
 		return nil
 	}
-	msgs := append([]*wire.Message{c.job}, c.pending...)
+	msgs := c.pending
+	if c.job != nil {
+		msgs = append([]*wire.Message{c.job}, msgs...)
+	}
 	c.pending = nil
 	c.mu.Unlock()
 	answers, err := c.call(msgs)
