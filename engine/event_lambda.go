@@ -59,3 +59,25 @@ type LambdasTuned struct {
 
 // Kind implements Event.
 func (LambdasTuned) Kind() string { return "lambdas_tuned" }
+
+// Wired is what a run has sent to its Lambda workers and got back, in bytes, and what a
+// training epoch would take by other ways; it comes at the end.
+type Wired struct {
+	Sent     int64 `json:"sent_bytes"`
+	Received int64 `json:"received_bytes"`
+	// Of Sent: what stays with workers, and weights.
+	Shards  int64 `json:"shard_bytes"`
+	Weights int64 `json:"weight_bytes"`
+	// Naive are the bytes of an epoch that sends every input and returns every output of
+	// every task, Planned those of this protocol, both before compression and without
+	// shards; the others are what each idea takes off, one on top of the other.
+	Naive     int64 `json:"naive_epoch_bytes"`
+	Planned   int64 `json:"planned_epoch_bytes"`
+	Fusion    int64 `json:"saved_by_fusion"`
+	Residency int64 `json:"saved_by_residency"`
+	Remade    int64 `json:"saved_by_rematerialisation"`
+	Order     int64 `json:"saved_by_order"`
+}
+
+// Kind implements Event.
+func (Wired) Kind() string { return "wired" }

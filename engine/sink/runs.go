@@ -41,6 +41,7 @@ func Merge(runs []Summary) Summary {
 	s.mergeMetric(runs)
 	s.mergeTasks(runs)
 	s.mergeCost(runs)
+	s.mergeMoved(runs)
 	for _, r := range runs[1:] {
 		s.PeakMemory = max(s.PeakMemory, r.PeakMemory)
 		if r.Reason != s.Reason {
@@ -64,6 +65,20 @@ func (s *Summary) mergeMetric(runs []Summary) {
 	val, _ := meanStd(runs, func(r *Summary) Number { return *r.ValMetric })
 	test, std := meanStd(runs, func(r *Summary) Number { return *r.TestMetric })
 	s.TrainMetric, s.ValMetric, s.TestMetric, s.TestMetricStd = &train, &val, &test, &std
+}
+
+// mergeMoved takes the mean of the bytes of runs that have moved some.
+func (s *Summary) mergeMoved(runs []Summary) {
+	s.Moved, s.Wire = nil, nil
+	mean, _ := meanStd(runs, func(r *Summary) Number {
+		if r.Moved == nil {
+			return Number(math.NaN())
+		}
+		return *r.Moved
+	})
+	if mean.Known() {
+		s.Moved = &mean
+	}
 }
 
 func (s *Summary) mergeTasks(runs []Summary) {

@@ -2,6 +2,8 @@ package sink
 
 import (
 	"encoding/json"
+
+	"dorylus/engine"
 )
 
 // Summary is summary.json: a run in numbers. Accuracies are in [0,1] and null
@@ -47,6 +49,11 @@ type Summary struct {
 	Staleness map[int]int64 `json:"staleness"`
 	// RowAge counts the same reads by the age itself, in epochs.
 	RowAge map[int]int64 `json:"row_age"`
+
+	// Moved are the bytes that have gone to Lambda workers and back; nil where there are
+	// none. Wire tells them apart, of one run.
+	Moved *Number       `json:"bytes_moved,omitempty"`
+	Wire  *engine.Wired `json:"wire,omitempty"`
 
 	// Cost has one number per part of the bill and their sum as "total", in dollars;
 	// of several runs, means. "total" is null where something has no price.

@@ -18,6 +18,7 @@ type Tally struct {
 	peak    int64
 	metric  string
 	classes *engine.Classes
+	wired   *engine.Wired
 	epochs  map[int]*epochTally
 }
 
@@ -60,6 +61,12 @@ func (t *Tally) Event(e engine.Event) {
 		t.metric = e.Metric
 	case engine.Classes:
 		t.classes = &e
+	case engine.Wired:
+		if t.wired != nil { // of the run that this one goes on with
+			e.Sent, e.Received = e.Sent+t.wired.Sent, e.Received+t.wired.Received
+			e.Shards, e.Weights = e.Shards+t.wired.Shards, e.Weights+t.wired.Weights
+		}
+		t.wired = &e
 	case engine.RunDone:
 		t.done = &e
 		t.peak = max(t.peak, e.PeakMem)
@@ -89,6 +96,10 @@ func (t *Tally) Summary() Summary {
 	t.foldBest(&s)
 	t.foldTasks(&s)
 	s.charge(t.meter.Bill())
+	if w := t.wired; w != nil {
+		moved := Number(w.Sent + w.Received)
+		s.Moved, s.Wire = &moved, w
+	}
 	if t.done != nil {
 		s.Reason, s.Error = t.done.Reason, t.done.Error
 		s.WeightsSHA256, s.PredictionsSHA256 = t.done.Weights, t.done.Predicts

@@ -23,9 +23,32 @@ func (s Summary) Words() string {
 		fmt.Fprintf(&b, "Staleness  %s (bound %d)\n", histogram(s.Staleness), s.Bound)
 	}
 	fmt.Fprintf(&b, "Memory     %s at most\n", size(s.PeakMemory))
+	s.wireWords(&b)
 	fmt.Fprintf(&b, "Cost       %s\n", s.costWords())
 	fmt.Fprintf(&b, "SHA-256    weights %s, predictions %s\n", short(s.WeightsSHA256), short(s.PredictionsSHA256))
 	return b.String()
+}
+
+// wireWords says what went to Lambda workers and back.
+func (s Summary) wireWords(b *strings.Builder) {
+	w := s.Wire
+	switch {
+	case s.Moved == nil:
+	case w == nil:
+		fmt.Fprintf(b, "Wire       %s to workers and back\n", size(int64(*s.Moved)))
+	default:
+		fmt.Fprintf(b, "Wire       %s to workers (of it %s that stay there, weights %s), %s back\n", size(w.Sent), size(w.Shards), size(w.Weights), size(w.Received))
+		fmt.Fprintf(b, "           an epoch plans %s, naive would be %s: fusion %s, residency %s, rematerialisation %s, order of products %s\n",
+			size(w.Planned), size(w.Naive), saved(w.Fusion), saved(w.Residency), saved(w.Remade), saved(w.Order))
+	}
+}
+
+// saved is a difference in bytes, as what it takes off.
+func saved(n int64) string {
+	if n < 0 {
+		return "+" + size(-n)
+	}
+	return "-" + size(n)
 }
 
 func (s Summary) wordsOfRun(b *strings.Builder) {

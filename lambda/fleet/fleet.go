@@ -295,5 +295,19 @@ func (f *Fleet) Close() error {
 	defer late.Stop()
 	f.wg.Wait()
 	f.cancel(errClosed)
+	f.tellTraffic()
 	return nil
+}
+
+// tellTraffic reports the bytes of the run.
+func (f *Fleet) tellTraffic() {
+	s := f.Stats()
+	if f.job == nil || s.SentBytes == 0 {
+		return
+	}
+	v := f.Savings()
+	f.Tell(engine.Wired{
+		Sent: s.SentBytes, Received: s.ReceivedBytes, Shards: s.ShardBytes, Weights: s.WeightBytes,
+		Naive: v.Naive, Planned: v.Planned, Fusion: v.Fusion, Residency: v.Residency, Remade: v.Remade, Order: v.Order,
+	})
 }
