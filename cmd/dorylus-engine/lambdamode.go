@@ -39,7 +39,7 @@ func openLambda(ctx context.Context, c *engine.Config, dev kernels.Device) (_ *l
 			err = errors.Join(err, m.close(nil))
 		}
 	}()
-	launch := invoke.Options{Function: c.LambdaFunction, Used: func(u engine.LambdaUsed) { m.fleet.Tell(u) }, Modelled: c.LambdaEndpoint != "aws"}
+	launch := invoke.Options{Function: c.LambdaFunction, Used: func(u engine.LambdaUsed) { m.fleet.Tell(u) }, Modelled: c.LambdaEndpoint != "aws", MemoryMB: c.LambdaMemory}
 	var latency time.Duration
 	switch c.LambdaEndpoint {
 	case "aws":
@@ -72,7 +72,7 @@ func openLambda(ctx context.Context, c *engine.Config, dev kernels.Device) (_ *l
 	}
 	n, fixed := workers(c)
 	m.fleet, err = fleet.New(fleet.Options{
-		Workers: n, Launcher: launcher, Device: dev, Precision: c.WirePrecision, OnNoWorkers: c.LambdaFallback,
+		Workers: n, Launcher: launcher, Device: dev, Precision: c.WirePrecision, OnNoWorkers: c.LambdaFallback, Held: caller.Held,
 	})
 	if err != nil {
 		return nil, err

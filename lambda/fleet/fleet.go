@@ -59,6 +59,9 @@ type Options struct {
 	// OnNoWorkers says what becomes of tasks then: "local" (default), the graph server's
 	// own cores do them until a worker comes; "fail", Run fails with ErrNoWorkers.
 	OnNoWorkers string
+	// Held is what invocations under way have used so far, for the live bill; nil: it is
+	// not known.
+	Held func() engine.LambdaHeld
 	// Leave is how long workers may take to leave when the fleet is closed; default 5 s.
 	Leave time.Duration
 }
@@ -72,6 +75,8 @@ type Fleet struct {
 	weights *weightFrames
 	times   *times
 	reports *reports
+	// nextBill is when Held is told again; only Observe looks at it.
+	nextBill time.Duration
 
 	ctx    context.Context // of invocations and attempts
 	cancel context.CancelCauseFunc
@@ -295,9 +300,25 @@ func (f *Fleet) Close() error {
 	defer late.Stop()
 	f.wg.Wait()
 	f.cancel(errClosed)
+	if f.opt.Held != nil {
+		f.Tell(engine.LambdaHeld{}) // all have been billed
+	}
 	f.tellTraffic()
 	return nil
 }
+
+// Observe implements engine.Watcher: it keeps the bill of invocations under way up to
+// date.
+func (f *Fleet) Observe(l engine.Load) {
+	if f.opt.Held == nil || l.At < f.nextBill {
+		return
+	}
+	f.nextBill = l.At + billEvery
+	f.Tell(f.opt.Held())
+}
+
+// billEvery is how often what invocations have used so far is told.
+const billEvery = time.Second
 
 // tellTraffic reports the bytes of the run.
 func (f *Fleet) tellTraffic() {

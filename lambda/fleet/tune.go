@@ -46,6 +46,7 @@ func (t *Tuned) Bind(ctx context.Context, j *engine.Job) error {
 
 // Observe implements engine.Watcher.
 func (t *Tuned) Observe(l engine.Load) {
+	t.Fleet.Observe(l)
 	workers, busy := t.size()
 	all := l.TensorWaiting + l.TensorRunning // more are handed over than there are workers
 	running := min(busy, all)

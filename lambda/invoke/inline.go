@@ -8,10 +8,6 @@ import (
 	"io"
 	"sync"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
-
 	"dorylus/lambda/wire"
 	"dorylus/lambda/worker"
 )
@@ -145,13 +141,9 @@ func (c *inlineConn) call(msgs []*wire.Message) ([]*wire.Message, error) {
 		return nil, fmt.Errorf("invoke %s: a task needs a payload of %d bytes, Lambda takes %d: use more --intervals, or --lambda-transport=stream",
 			c.l.opt.Function, len(payload), MaxPayload)
 	}
-	out, err := c.l.client.Invoke(c.ctx, &lambda.InvokeInput{FunctionName: &c.l.opt.Function, Payload: payload, LogType: types.LogTypeTail})
+	out, err := c.l.invoke(c.ctx, payload)
 	if err != nil {
-		return nil, c.l.failed(err)
-	}
-	c.l.bill(aws.ToString(out.LogResult))
-	if aws.ToString(out.FunctionError) != "" {
-		return nil, fmt.Errorf("invoke %s: the worker failed: %s", c.l.opt.Function, out.Payload)
+		return nil, err
 	}
 	var answer worker.Answer
 	if err := json.Unmarshal(out.Payload, &answer); err != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,8 @@ type Options struct {
 	// Used hears of every invocation that has ended, as it is billed; nil: nobody. It
 	// may be called from several goroutines.
 	Used func(engine.LambdaUsed)
+	// MemoryMB is the size of the function, for Held; 0: what the last bill said.
+	MemoryMB int
 	// Arch is what the function runs on: "x86_64" (default), "arm64".
 	Arch string
 	// Modelled says that the service bills nobody.
@@ -50,6 +53,41 @@ type Launcher struct {
 	opt     Options
 	client  *lambda.Client
 	refused atomic.Int64
+
+	mu    sync.Mutex
+	calls map[*time.Time]bool // that are under way, by their starts
+	size  int                 // MB
+}
+
+// Held is what the calls under way have used so far.
+func (l *Launcher) Held() engine.LambdaHeld {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := engine.LambdaHeld{MBms: map[string]int64{}, Invocations: int64(len(l.calls))}
+	for start := range l.calls {
+		h.MBms[l.opt.Arch] += int64(l.size) * time.Since(*start).Milliseconds()
+	}
+	return h
+}
+
+// invoke calls the function once, and bills it.
+func (l *Launcher) invoke(ctx context.Context, payload []byte) (*lambda.InvokeOutput, error) {
+	start := time.Now()
+	l.mu.Lock()
+	l.calls[&start] = true
+	l.mu.Unlock()
+	out, err := l.client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &l.opt.Function, Payload: payload, LogType: types.LogTypeTail})
+	l.mu.Lock()
+	delete(l.calls, &start)
+	l.mu.Unlock()
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	l.bill(aws.ToString(out.LogResult))
+	if aws.ToString(out.FunctionError) != "" {
+		return nil, fmt.Errorf("invoke %s: the worker failed: %s", l.opt.Function, out.Payload)
+	}
+	return out, nil
 }
 
 // Refused counts the calls that the service has refused for too many requests.
@@ -83,7 +121,7 @@ func New(ctx context.Context, o Options) (*Launcher, error) {
 	if cfg.Region == "" {
 		return nil, errors.New("prepare calls of Lambda: no region is set: set AWS_REGION, or a region in the AWS configuration")
 	}
-	return &Launcher{opt: o, client: lambda.NewFromConfig(cfg)}, nil
+	return &Launcher{opt: o, client: lambda.NewFromConfig(cfg), calls: map[*time.Time]bool{}, size: o.MemoryMB}, nil
 }
 
 // Launch invokes one worker and returns when its invocation has ended: nil if it left
@@ -94,17 +132,8 @@ func (l *Launcher) Launch(ctx context.Context, in worker.Invitation) error {
 	if err != nil {
 		return err
 	}
-	out, err := l.client.Invoke(ctx, &lambda.InvokeInput{
-		FunctionName: &l.opt.Function, Payload: payload, LogType: types.LogTypeTail,
-	})
-	if err != nil {
-		return l.failed(err)
-	}
-	l.bill(aws.ToString(out.LogResult))
-	if kind := aws.ToString(out.FunctionError); kind != "" {
-		return fmt.Errorf("invoke %s: the worker failed: %s", l.opt.Function, out.Payload)
-	}
-	return nil
+	_, err = l.invoke(ctx, payload)
+	return err
 }
 
 // failed is an error of a call, explained and counted.
@@ -124,6 +153,9 @@ func (l *Launcher) bill(log string) {
 	}
 	if used, ok := parseReport(string(text)); ok {
 		used.Arch, used.Modelled = l.opt.Arch, l.opt.Modelled
+		l.mu.Lock()
+		l.size = used.MemoryMB
+		l.mu.Unlock()
 		l.opt.Used(used)
 	}
 }
