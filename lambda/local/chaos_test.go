@@ -208,7 +208,7 @@ func TestParseChaos(t *testing.T) {
 		"crash":     "NAME=VALUE",
 		"crash=2":   "must be in 0..1",
 		"crash=NaN": "must be in 0..1",
-		"crush=0.1": "there are seed, delay, window, crash",
+		"crush=0.1": "there are seed, delay, window, latency, crash",
 		"delay=5":   "missing unit",
 		"seed=-1":   "invalid syntax",
 	} {
