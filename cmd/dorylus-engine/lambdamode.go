@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -57,10 +58,17 @@ func openLambda(ctx context.Context, c *engine.Config, dev kernels.Device) (_ *l
 		launch.Endpoint = c.LambdaEndpoint
 	}
 	serve := func(conn wire.Conn, stop func()) error { return m.fleet.Serve(wire.Late(conn, latency), stop) }
+	var port *port
 	if c.LambdaTransport == "stream" {
-		if launch.Addresses, launch.Certificate, err = m.listen(c, serve); err != nil {
+		if port, err = openPort(c.LambdaAddress); err != nil {
 			return nil, err
 		}
+		defer func() {
+			if m.server == nil {
+				port.Close()
+			}
+		}()
+		launch.Addresses, launch.Certificate = []string{port.address}, port.text
 	}
 	caller, err := invoke.New(ctx, launch)
 	if err != nil {
@@ -70,44 +78,54 @@ func openLambda(ctx context.Context, c *engine.Config, dev kernels.Device) (_ *l
 	if c.LambdaTransport == "inline" {
 		launcher = &invoke.Inline{Launcher: caller, Serve: serve}
 	}
-	n, fixed := workers(c)
+	start, most, fixed := workers(c)
 	m.fleet, err = fleet.New(fleet.Options{
-		Workers: n, Launcher: launcher, Device: dev, Precision: c.WirePrecision, OnNoWorkers: c.LambdaFallback, Held: caller.Held,
+		Workers: start, Launcher: launcher, Device: dev, Precision: c.WirePrecision, OnNoWorkers: c.LambdaFallback, Held: caller.Held,
 	})
 	if err != nil {
 		return nil, err
 	}
 	m.backend = m.fleet
 	if !fixed {
-		m.backend = fleet.Tune(m.fleet, cores(c), n, caller.Refused)
+		m.backend = fleet.Tune(m.fleet, cores(c), most, caller.Refused)
+	}
+	if port != nil { // nobody is let in before there is a fleet
+		m.server = rpc.Listen(port.Listener, port.cert, serve)
 	}
 	return m, nil
 }
 
-// listen opens the port that workers call, and returns where it is and the certificate
-// that it shows. No worker calls before there is a fleet.
-func (m *lambdaMode) listen(c *engine.Config, serve rpc.Handler) (addresses []string, certificate string, err error) {
+// port is where workers call, and the certificate that they are shown.
+type port struct {
+	net.Listener
+	address string
+	cert    tls.Certificate
+	text    string // PEM
+}
+
+// openPort opens the port under which workers reach address, or without one a free port
+// of loopback.
+func openPort(address string) (*port, error) {
 	bind, hosts := "127.0.0.1:0", []string{"127.0.0.1"}
-	if c.LambdaAddress != "" {
-		host, port, err := net.SplitHostPort(c.LambdaAddress)
+	if address != "" {
+		host, number, err := net.SplitHostPort(address)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
-		bind, hosts = net.JoinHostPort("", port), []string{host}
+		bind, hosts = net.JoinHostPort("", number), []string{host}
 	}
-	cert, text, err := rpc.Certificate(hosts, certificateLife)
-	if err != nil {
-		return nil, "", err
+	p := &port{address: address}
+	var err error
+	if p.cert, p.text, err = rpc.Certificate(hosts, certificateLife); err != nil {
+		return nil, err
 	}
-	listener, err := net.Listen("tcp", bind)
-	if err != nil {
-		return nil, "", fmt.Errorf("listen for workers: %w", err)
+	if p.Listener, err = net.Listen("tcp", bind); err != nil {
+		return nil, fmt.Errorf("listen for workers: %w; choose a free port by --lambda-address=HOST:PORT", err)
 	}
-	m.server = rpc.Listen(listener, cert, serve)
-	if c.LambdaAddress != "" {
-		return []string{c.LambdaAddress}, text, nil
+	if address == "" {
+		p.address = p.Addr().String()
 	}
-	return []string{listener.Addr().String()}, text, nil
+	return p, nil
 }
 
 // startLocal starts the embedded service with the worker that lies beside this program.
@@ -122,16 +140,18 @@ func startLocal(c *engine.Config, chaos local.Chaos) (*local.Service, error) {
 	})
 }
 
-// workers is how many are wanted, or if that is not fixed how many at most: where they
-// run on this machine, no more than it has processors, but two.
-func workers(c *engine.Config) (n int, fixed bool) {
+// workers is how many are wanted at the start, and, if that is not fixed, at most: where
+// they run on this machine, no more than it has processors, but two; elsewhere one for
+// each interval, which is 0 here.
+func workers(c *engine.Config) (start, most int, fixed bool) {
 	if n, err := strconv.Atoi(c.Lambdas); err == nil {
-		return n, true
+		return n, n, true
 	}
 	if c.LambdaEndpoint == "local" {
-		return max(runtime.NumCPU(), 2), false
+		n := max(runtime.NumCPU(), 2)
+		return n, n, false
 	}
-	return tuner.MostAtStart, false
+	return tuner.MostAtStart, 0, false
 }
 
 // cores are the graph server's own workers.

@@ -27,6 +27,12 @@ type outcome struct {
 	err         error
 }
 
+// lostWork is an error of a backend, which leaves everything as it was. What fails after
+// it, such as a push, cannot be helped by doing the work again.
+type lostWork struct{ error }
+
+func (l lostWork) Unwrap() error { return l.error }
+
 // exec runs a job to completion, its pushes included.
 func (t *trainer) exec(ctx context.Context, s kernels.Stream, j *job) (age []int64, err error) {
 	step := &j.p.steps[j.t.Step]
@@ -179,7 +185,7 @@ func (t *trainer) apply(ctx context.Context, j *job, step *model.Step) error {
 		}
 	}
 	if err := t.backend.Run(ctx, work); err != nil {
-		return err
+		return lostWork{err}
 	}
 	if !p.train || len(step.Grads) == 0 && !step.Loss {
 		return nil

@@ -25,7 +25,7 @@ func (t *trainer) forward(ctx context.Context, w engine.Weights) error {
 			x := task.Task{ID: id, Kind: step.Kind, Dir: step.Dir, Layer: step.Layer}
 			for n := 1; ; n++ {
 				_, err := t.exec(ctx, st, &job{p: p, t: x, weights: &w})
-				if err == nil || !t.mayRetry(x, n) {
+				if err == nil || !t.mayRetry(x, err, n) {
 					return err
 				}
 				events.Lock()

@@ -129,6 +129,7 @@ func (t *trainer) run(ctx context.Context) error {
 	if r, ok := t.backend.(engine.Reporter); ok {
 		reports = r.Reports()
 	}
+	updates := t.params.Updates()
 	t.feed(t.machine.Start())
 	t.allow()
 	for !t.finished() {
@@ -137,9 +138,10 @@ func (t *trainer) run(ctx context.Context) error {
 		select {
 		case o := <-t.results:
 			t.handle(o)
-		case u, ok := <-t.params.Updates():
+		case u, ok := <-updates:
 			if !ok {
 				t.fail(errors.New("the parameter server closed while the run was on"))
+				updates = nil
 				break
 			}
 			t.update(inner, u)
@@ -274,7 +276,7 @@ func (t *trainer) handle(o outcome) {
 	key := try{o.p, o.t.ID}
 	t.tries[key]++
 	n := t.tries[key]
-	if t.stopping || !t.mayRetry(o.t, n) {
+	if t.stopping || !t.mayRetry(o.t, o.err, n) {
 		t.fail(o.err)
 		return
 	}
@@ -286,9 +288,10 @@ func (t *trainer) handle(o outcome) {
 	}
 }
 
-// mayRetry says whether a task that has failed n times is run again.
-func (t *trainer) mayRetry(x task.Task, n int) bool {
-	return !t.backend.Local() && x.Kind.Tensor() && n < attempts
+// mayRetry says whether a task that has failed n times, now with err, is run again.
+func (t *trainer) mayRetry(x task.Task, err error, n int) bool {
+	var lost lostWork
+	return !t.backend.Local() && x.Kind.Tensor() && n < attempts && errors.As(err, &lost)
 }
 
 // complete tells the scheduler and the listener of a finished task.
