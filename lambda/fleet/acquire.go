@@ -23,15 +23,17 @@ func (f *Fleet) graceLocked(t *workItem) time.Duration {
 // linkSpeed is what one Lambda worker's connection carries, in bytes per second.
 const linkSpeed = 75e6
 
-// acquire is a worker for a task, another than those that it is with. It calls for workers where there are too
-// few, and waits. nil: there is none, and none will come, or ctx is done.
+// acquire is a worker for a task, another than those that it is with. It calls for
+// workers where there are too few, and waits. nil: there is none, and none will come, or
+// ctx is done.
 func (f *Fleet) acquire(ctx context.Context, p *pool, t *workItem) *link {
 	f.mu.Lock()
 	now := time.Now()
 	w := &waiter{key: t.key, at: &t.at, until: now.Add(f.graceLocked(t)), got: make(chan *link, 1)}
 	p.waiters = append(p.waiters, w)
 	p.match(now)
-	if p == &f.mu.crew && len(w.got) == 0 {
+	crew := p == &f.mu.crew
+	if crew && len(w.got) == 0 {
 		f.callLocked()
 		f.despairLocked(false)
 	}
@@ -39,6 +41,9 @@ func (f *Fleet) acquire(ctx context.Context, p *pool, t *workItem) *link {
 	grace, patience := time.NewTimer(time.Until(w.until)), time.NewTimer(f.opt.GiveUp)
 	defer grace.Stop()
 	defer patience.Stop()
+	if !crew { // the graph server's own cores are there, if busy
+		patience.Stop()
+	}
 	for {
 		select {
 		case l := <-w.got:

@@ -17,6 +17,10 @@ import (
 // does not exist, the key is refused.
 var ErrNever = errors.New("calling again is of no use")
 
+// ErrTooLarge is wrapped by the error of a Conn's Send that leaves the stream as it was:
+// the task that was sent does not fit, and no worker will do it.
+var ErrTooLarge = errors.New("it is too large for Lambda")
+
 // ErrNoWorkers is why a task has failed under Options.OnNoWorkers "fail".
 var ErrNoWorkers = errors.New("no Lambda worker has come")
 
@@ -73,23 +77,19 @@ func (f *Fleet) launch(ctx context.Context, in worker.Invitation, g *guest, paus
 	f.mu.Lock()
 	g.sent = time.Now()
 	f.mu.Unlock()
-	late := time.AfterFunc(f.opt.GiveUp, func() {
-		if f.settleLate(in, g) {
-			g.cancel()
-		}
-	})
+	late := time.AfterFunc(f.opt.GiveUp, func() { f.settleLate(in, g) })
 	defer late.Stop()
 	f.settle(in, g, f.opt.Launcher.Launch(ctx, in))
 }
 
-func (f *Fleet) settleLate(in worker.Invitation, g *guest) bool {
+// settleLate gives up an invocation whose worker has not come.
+func (f *Fleet) settleLate(in worker.Invitation, g *guest) {
 	f.mu.Lock()
-	came := g.came
-	f.mu.Unlock()
-	if !came {
-		f.settle(in, g, fmt.Errorf("it has not come within %v", f.opt.GiveUp))
+	defer f.mu.Unlock()
+	if !g.came {
+		f.settleLocked(in, g, fmt.Errorf("it has not come within %v", f.opt.GiveUp))
+		g.cancel()
 	}
-	return !came
 }
 
 // Resize changes the number of workers that are wanted. Those that are too many leave as
@@ -123,6 +123,10 @@ func (f *Fleet) thinOutLocked() {
 func (f *Fleet) settle(in worker.Invitation, g *guest, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.settleLocked(in, g, err)
+}
+
+func (f *Fleet) settleLocked(in worker.Invitation, g *guest, err error) {
 	if g.settled {
 		return
 	}
@@ -133,11 +137,7 @@ func (f *Fleet) settle(in worker.Invitation, g *guest, err error) {
 		if err == nil {
 			err = errors.New("its invocation has ended before it came")
 		}
-		f.mu.lastErr = err
-		if g.sent.After(f.mu.failed) || f.mu.fails == 0 { // not one of several that failed together
-			f.mu.fails++
-			f.mu.failed = time.Now()
-		}
+		f.failedLocked(g.sent, err)
 		f.reports.add(engine.WorkerLeft{Worker: g.number, Why: err.Error(), Workers: len(f.mu.crew.links)})
 		if errors.Is(err, ErrNever) {
 			f.despairLocked(true)
@@ -148,8 +148,23 @@ func (f *Fleet) settle(in worker.Invitation, g *guest, err error) {
 	}
 }
 
+// failedLocked counts a worker that was sent for in vain: it has not come, or has left
+// without having done a task. workedLocked ends the count.
+func (f *Fleet) failedLocked(sent time.Time, err error) {
+	f.mu.lastErr = err
+	if sent.After(f.mu.failed) || f.mu.fails == 0 { // not one of several that failed together
+		f.mu.fails++
+		f.mu.failed = time.Now()
+	}
+}
+
+// workedLocked notes that a worker has done its first task: others may be of use too.
+func (f *Fleet) workedLocked() {
+	f.mu.fails, f.mu.lastErr, f.mu.alone = 0, nil, false
+}
+
 // despairLocked lets tasks do without workers while none is there: from when one of them
-// has waited long enough, or there is no hope, until a worker comes.
+// has waited long enough, or there is no hope, until a worker has done a task.
 func (f *Fleet) despairLocked(now bool) {
 	if len(f.mu.crew.links) > 0 || !now && !f.mu.alone {
 		return
@@ -178,6 +193,8 @@ func (f *Fleet) remove(l *link, why error) {
 	f.mu.crew.drop(l)
 	if l.leaving {
 		f.mu.leaving--
+	} else if l.tasks == 0 && !f.mu.closed {
+		f.failedLocked(l.sent, why)
 	}
 	f.reports.add(engine.WorkerLeft{Worker: l.hello.Worker, Came: true, Why: why.Error(), Tasks: l.tasks, Workers: len(f.mu.crew.links)})
 	if len(f.mu.crew.waiters) > 0 {
@@ -214,8 +231,8 @@ func (f *Fleet) Serve(conn wire.Conn, stop func()) error {
 	g.came = true
 	crew := &f.mu.crew
 	l := newLink(f, crew, conn, *m.Hello, stop)
+	l.sent = g.sent
 	crew.links[l] = true
-	f.mu.fails, f.mu.lastErr, f.mu.alone = 0, nil, false
 	f.mu.stats.Workers++
 	f.reports.add(engine.WorkerCame{Worker: g.number, Device: m.Hello.Device, Took: time.Since(g.sent).Seconds(), Workers: len(crew.links)})
 	crew.match(time.Now())

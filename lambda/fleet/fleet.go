@@ -69,6 +69,7 @@ type Options struct {
 // Fleet implements engine.Backend, engine.Binder and engine.Reporter.
 type Fleet struct {
 	opt     Options
+	run     string // a token: what environments keep of other runs does not count
 	job     *engine.Job
 	plans   [engine.Passes]*plan.Plan
 	enc     *codec.Encoder
@@ -93,12 +94,12 @@ type Fleet struct {
 		slow    int               // links whose task is beyond its limit
 		leaving int               // links that have been asked to leave
 		workers int               // that are wanted
-		// fails counts rounds of launches in a row that came to nothing, the last of
-		// them at failed and because of lastErr.
+		// fails counts rounds of launches in a row that came to nothing (failedLocked),
+		// the last of them at failed and because of lastErr.
 		fails   int
 		failed  time.Time
 		lastErr error
-		alone   bool // tasks do not wait for workers: none has come for long
+		alone   bool // tasks do not wait for workers: none has been of use for long
 
 		attempt    int64
 		walks      map[roomKey]*walk
@@ -161,7 +162,7 @@ func New(o Options) (*Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lambda fleet: %w", err)
 	}
-	f := &Fleet{opt: o, enc: enc, weights: &weightFrames{enc: enc, of: map[int][]*weightFrame{}}, times: newTimes(), reports: newReports()}
+	f := &Fleet{opt: o, run: token(), enc: enc, weights: &weightFrames{enc: enc, of: map[int][]*weightFrame{}}, times: newTimes(), reports: newReports()}
 	f.ctx, f.cancel = context.WithCancelCause(context.Background())
 	f.mu.crew, f.mu.own, f.mu.workers = newPool(), newPool(), o.Workers
 	f.mu.invited, f.mu.walks, f.mu.shardBytes = map[string]*guest{}, map[roomKey]*walk{}, map[roomKey]int64{}
@@ -267,7 +268,7 @@ func (f *Fleet) walk(w *engine.Work) int64 {
 
 // opening is the message that opens a stream.
 func (f *Fleet) opening() *wire.Message {
-	return &wire.Message{Job: &wire.Job{Model: f.job.Model, Steps: len(f.job.Program.Steps), Precision: f.opt.Precision, Codec: f.opt.Codec}}
+	return &wire.Message{Job: &wire.Job{Run: f.run, Model: f.job.Model, Steps: len(f.job.Program.Steps), Precision: f.opt.Precision, Codec: f.opt.Codec}}
 }
 
 // program is the job's.

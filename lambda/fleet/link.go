@@ -33,6 +33,7 @@ type link struct {
 	holds map[roomKey]bool // the keys of rooms, and of the task that it has
 	slow  bool             // its task is beyond its limit
 	at    *crowd           // of the task that it has; nil: none
+	sent  time.Time        // when the worker was sent for
 	tasks int64
 	// leaving links are in no pool any more.
 	leaving bool
@@ -160,10 +161,10 @@ func (l *link) do(ctx context.Context, t *workItem) (*result, error) {
 			return res, err
 		}
 		delete(l.rooms, t.key) // whatever it holds now
+		clear(l.params)
 		if !errors.Is(err, errLost) || again == 2 {
 			return nil, err
 		}
-		clear(l.params)
 	}
 }
 
@@ -190,12 +191,21 @@ func (l *link) try(ctx context.Context, t *workItem) (*result, error) {
 			s.Shards++
 		}
 	})
-	go func() { sent <- l.send(ctx, p.msgs) }()
-	res, err := l.collect(ctx, in, t, p.blocks)
-	if err != nil && ctx.Err() != nil {
+	off := context.AfterFunc(ctx, func() { // for the sender may be stuck, whatever has been received
 		l.because(context.Cause(ctx))
-		l.stop() // the sender may be stuck
-	}
+		l.stop()
+	})
+	defer off()
+	refused, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
+	go func() {
+		err := l.send(ctx, p.msgs)
+		if errors.Is(err, ErrTooLarge) {
+			refuse(err) // the stream goes on, and no result will come
+		}
+		sent <- err
+	}()
+	res, err := l.collect(refused, in, t, p.blocks)
 	if sendErr := <-sent; err == nil && sendErr != nil {
 		err = sendErr
 	}

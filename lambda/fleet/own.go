@@ -37,7 +37,11 @@ func (f *Fleet) alone(ctx context.Context, t *workItem, cause error) (*result, e
 	f.mu.Unlock()
 	l := f.acquire(ctx, &f.mu.own, t)
 	if l == nil {
-		return nil, fmt.Errorf("lambda fleet: wait for the graph server's own cores to do %v: %w", t.Task, ctx.Err())
+		why := errClosed
+		if ctx.Err() != nil {
+			why = context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("lambda fleet: wait for the graph server's own cores to do %v: %w", t.Task, why)
 	}
 	defer f.release(l)
 	res, err := l.do(ctx, t)

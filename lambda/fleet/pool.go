@@ -12,8 +12,8 @@ import (
 // what the last steps have left. Where the home is idle, the task goes there. Where it is
 // busy, the task waits for it for a usual task and as long as the move elsewhere would
 // cost, and only then goes there (graceLocked): so it never loses much more than twice
-// what the better choice would have cost. Elsewhere is a worker that holds the shard from earlier, else the one
-// with the fewest, so that intervals spread evenly.
+// what the better choice would have cost. Elsewhere is a worker that holds the shard from
+// earlier, else the one with the fewest, so that intervals spread evenly.
 type pool struct {
 	links   map[*link]bool // true: idle
 	home    map[roomKey]*link

@@ -27,7 +27,7 @@ type word struct {
 // A task that is beyond its limit is hedged: a second worker starts it while the first
 // goes on, and the first result wins. A worker beyond twice the limit is taken for hung,
 // and its stream closed. A task whose attempts have all failed is tried again after a
-// pause that doubles.
+// pause that doubles, unless it is too large for any worker.
 type race struct {
 	f     *Fleet
 	t     *workItem
@@ -87,7 +87,7 @@ func stopped() *time.Timer {
 	return t
 }
 
-// start begins an attempt; false: the fleet is closed.
+// start begins an attempt. false: it has not, since the fleet is closed.
 func (r *race) start() bool {
 	if !r.f.enter() {
 		return false
@@ -119,7 +119,9 @@ func (f *Fleet) attempt(r *race) {
 	res, err := l.do(ctx, r.t)
 	f.mu.Lock()
 	if err == nil {
-		l.tasks++
+		if l.tasks++; l.tasks == 1 {
+			f.workedLocked()
+		}
 		f.mu.stats.Tasks++
 		if r.t.over.Load() {
 			f.mu.stats.Late++
@@ -173,7 +175,7 @@ func (r *race) failed(w word) error {
 		return nil
 	}
 	r.hedge.Stop()
-	if r.tried >= r.f.opt.Attempts || errors.Is(w.err, errNobody) {
+	if r.tried >= r.f.opt.Attempts || errors.Is(w.err, errNobody) || errors.Is(w.err, ErrTooLarge) {
 		return w.err
 	}
 	r.f.reports.add(engine.Retried{Task: r.t.Task, Attempt: r.tried + 1, Cause: w.err.Error()})

@@ -46,8 +46,5 @@ func TestNaiveProtocolMovesFourTimesTheBytes(t *testing.T) {
 		if off := float64(epoch)/float64(s.Planned) - 1; c.codec == "none" && (off < -0.05 || off > 0.15) {
 			t.Errorf("%s: %d bytes an epoch were measured, %d planned: %.0f %% off", what, epoch, s.Planned, 100*off)
 		}
-		if s.Naive-s.Order-s.Fusion-s.Residency-s.Remade != s.Planned {
-			t.Errorf("%s: the parts do not add up: %+v", what, s)
-		}
 	}
 }

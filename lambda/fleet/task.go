@@ -77,14 +77,18 @@ var hashSeed = maphash.MakeSeed()
 // is one process's: nobody compares it with another's.
 func (t *workItem) param(ctx context.Context, p int) (*kernels.Mat, uint64, error) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.mu.weights.Mats == nil {
+	w := t.mu.weights
+	t.mu.Unlock()
+	if w.Mats == nil {
 		var err error
-		if t.mu.weights, err = t.Pinned(ctx); err != nil {
+		if w, err = t.Pinned(ctx); err != nil { // it may wait
 			return nil, 0, fmt.Errorf("get the weights of interval %d: %w", t.Interval, err)
 		}
 	}
-	m := t.mu.weights.Mats[p]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.mu.weights = w
+	m := w.Mats[p]
 	h, ok := t.mu.hashes[p]
 	if !ok {
 		var sum maphash.Hash

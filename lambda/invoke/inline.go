@@ -8,12 +8,16 @@ import (
 	"io"
 	"sync"
 
+	"dorylus/lambda/fleet"
 	"dorylus/lambda/wire"
 	"dorylus/lambda/worker"
 )
 
 // MaxPayload is Lambda's limit on what an invocation brings, in bytes.
 const MaxPayload = 6291456
+
+// smaller is what to do about tasks that are over Lambda's limits.
+const smaller = "use more --intervals, or --lambda-transport=stream"
 
 // Inline is a Launcher for graph servers that workers cannot call: each task is an
 // invocation, whose payload brings what the task needs and whose answer brings the
@@ -33,8 +37,7 @@ func (l *Inline) Launch(ctx context.Context, in worker.Invitation) error {
 		Version: wire.Version, Token: in.Token, Worker: in.Worker, Device: "inline",
 	}}}}
 	c.more = sync.NewCond(&c.mu)
-	stop := context.AfterFunc(ctx, c.wake)
-	defer stop()
+	context.AfterFunc(ctx, c.wake) // at the latest when this returns: somebody may still receive
 	if err := l.Serve(c, cancel); err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
 		return err
 	}
@@ -103,7 +106,10 @@ func (c *inlineConn) Send(m *wire.Message) error {
 	answers, err := c.call(msgs)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answers, c.broken = append(c.answers, answers...), err
+	c.answers = append(c.answers, answers...)
+	if !errors.Is(err, fleet.ErrTooLarge) { // then other tasks may fit
+		c.broken = err
+	}
 	c.more.Broadcast()
 	return err
 }
@@ -138,8 +144,8 @@ func (c *inlineConn) call(msgs []*wire.Message) ([]*wire.Message, error) {
 		return nil, err
 	}
 	if len(payload) > MaxPayload {
-		return nil, fmt.Errorf("invoke %s: a task needs a payload of %d bytes, Lambda takes %d: use more --intervals, or --lambda-transport=stream",
-			c.l.opt.Function, len(payload), MaxPayload)
+		return nil, fmt.Errorf("invoke %s: a task needs a payload of %d bytes, Lambda takes %d: %w: %s",
+			c.l.opt.Function, len(payload), MaxPayload, fleet.ErrTooLarge, smaller)
 	}
 	out, err := c.l.invoke(c.ctx, payload)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +22,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"dorylus/engine"
-	"dorylus/lambda/fleet"
 	"dorylus/lambda/worker"
 )
 
@@ -76,7 +76,7 @@ func (l *Launcher) invoke(ctx context.Context, payload []byte) (*lambda.InvokeOu
 	l.mu.Lock()
 	l.calls[&start] = true
 	l.mu.Unlock()
-	out, err := l.client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &l.opt.Function, Payload: payload, LogType: types.LogTypeTail})
+	out, err := l.call(ctx, &lambda.InvokeInput{FunctionName: &l.opt.Function, Payload: payload, LogType: types.LogTypeTail})
 	l.mu.Lock()
 	delete(l.calls, &start)
 	l.mu.Unlock()
@@ -85,13 +85,26 @@ func (l *Launcher) invoke(ctx context.Context, payload []byte) (*lambda.InvokeOu
 	}
 	l.bill(aws.ToString(out.LogResult))
 	if aws.ToString(out.FunctionError) != "" {
-		return nil, fmt.Errorf("invoke %s: the worker failed: %s", l.opt.Function, out.Payload)
+		return nil, fmt.Errorf("invoke %s: %w", l.opt.Function, functionError(out.Payload))
 	}
 	return out, nil
 }
 
+// call asks the service, with credentials if there are any.
+func (l *Launcher) call(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+	// The SDK's error does not tell a lack of them from others. It keeps those it has.
+	if _, err := l.client.Options().Credentials.Retrieve(ctx); err != nil && ctx.Err() == nil {
+		return nil, errCredentials{fmt.Errorf("get the AWS credentials: %w", err)}
+	}
+	return l.client.Invoke(ctx, in)
+}
+
 // Refused counts the calls that the service has refused for too many requests.
 func (l *Launcher) Refused() int64 { return l.refused.Load() }
+
+// idleConns is how many connections between two invocations are kept: as many as
+// AWS lets an account's workers run at once unless it has been asked for more.
+const idleConns = 1000
 
 // New is a Launcher. It does not call the service.
 func New(ctx context.Context, o Options) (*Launcher, error) {
@@ -102,6 +115,8 @@ func New(ctx context.Context, o Options) (*Launcher, error) {
 	// and alive for the sake of routers that forget idle ones.
 	client := awshttp.NewBuildableClient().WithDialerOptions(func(d *net.Dialer) {
 		d.Timeout, d.KeepAlive = 10*time.Second, 30*time.Second
+	}).WithTransportOptions(func(t *http.Transport) {
+		t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, idleConns // a task's invocation follows another
 	})
 	load := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(client),
@@ -158,20 +173,4 @@ func (l *Launcher) bill(log string) {
 		l.mu.Unlock()
 		l.opt.Used(used)
 	}
-}
-
-// explained adds what to do to errors that a user can do something about.
-func explained(err error) error {
-	var missing *types.ResourceNotFoundException
-	var busy *types.TooManyRequestsException
-	var large *types.RequestTooLargeException
-	switch {
-	case errors.As(err, &missing):
-		return fmt.Errorf("%w; create it with 'dorylus-engine lambda deploy': %w", err, fleet.ErrNever)
-	case errors.As(err, &busy):
-		return fmt.Errorf("throttled (%s): %w", busy.Reason, err)
-	case errors.As(err, &large):
-		return fmt.Errorf("the payload is over Lambda's limit: %w", err)
-	}
-	return err
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"dorylus/engine"
 	"dorylus/engine/testkit"
@@ -88,8 +89,12 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}{
 		{"ResourceNotFoundException", 404, "dorylus-engine lambda deploy", true},
 		{"TooManyRequestsException", 429, "throttled", false},
-		{"RequestTooLargeException", 413, "over Lambda's limit", false},
+		{"RequestTooLargeException", 413, "use more --intervals", false},
 		{"ServiceException", 500, "ServiceException", false},
+		{"AccessDeniedException", 403, "check the AWS credentials", true},
+		{"UnrecognizedClientException", 403, "check the AWS credentials", true},
+		{"InvalidSignatureException", 403, "check the AWS credentials", true},
+		{"ExpiredTokenException", 403, "check the AWS credentials", true},
 	} {
 		calls := atomic.Int64{}
 		l, _ := service(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -109,12 +114,36 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			t.Errorf("%s: %d refusals are counted", c.kind, refused)
 		}
 	}
-	l, _ := service(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Amz-Function-Error", "Unhandled")
-		io.WriteString(w, `{"errorType":"Runtime.ExitError","errorMessage":"signal: killed"}`)
-	})
-	if err := l.Launch(t.Context(), worker.Invitation{}); err == nil || !strings.Contains(err.Error(), "signal: killed") {
-		t.Errorf("a worker that died: %v", err)
+	for _, c := range []struct {
+		kind, want string
+		large      bool
+	}{{"Runtime.ExitError", "signal: killed", false}, {"Function.ResponseSizeTooLarge", "use more --intervals", true}} {
+		l, _ := service(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Amz-Function-Error", "Unhandled")
+			io.WriteString(w, `{"errorType":"`+c.kind+`","errorMessage":"signal: killed"}`)
+		})
+		err := l.Launch(t.Context(), worker.Invitation{})
+		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, fleet.ErrTooLarge) != c.large {
+			t.Errorf("%s: %v", c.kind, err)
+		}
+	}
+}
+
+func TestThereAreNoCredentials(t *testing.T) {
+	for _, name := range []string{"AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_WEB_IDENTITY_TOKEN_FILE",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_CONFIG_FILE", "/dev/null")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	l, err := New(t.Context(), Options{Region: "eu-central-1", Function: "worker"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = l.Launch(t.Context(), worker.Invitation{})
+	if !errors.Is(err, fleet.ErrNever) || !strings.Contains(err.Error(), "check the AWS credentials") {
+		t.Errorf("without credentials: %v", err)
 	}
 }
 
@@ -181,12 +210,18 @@ func TestInlineRefusesWhatDoesNotFit(t *testing.T) {
 	err := inline(t, l, func(conn wire.Conn, _ func()) error {
 		conn.Send(&wire.Message{Task: &wire.Task{Steps: []wire.Step{{Blocks: []int{0}}}}})
 		sent := conn.Send(&wire.Message{Block: &wire.Block{}, Parts: [][]byte{make([]byte, MaxPayload)}})
+		if !errors.Is(sent, fleet.ErrTooLarge) || !strings.Contains(sent.Error(), "Lambda takes 6291456") || !strings.Contains(sent.Error(), "use more --intervals") {
+			t.Errorf("too much for a payload: %v", sent)
+		}
 		conn.Recv() // hello
-		_, got := conn.Recv()
-		return errors.Join(sent, got)
+		conn.Send(&wire.Message{Stop: &wire.Stop{Why: "done"}})
+		if m, err := conn.Recv(); err != nil || m.Bye == nil {
+			t.Errorf("the stream behind it: %+v, %v", m, err)
+		}
+		return nil
 	})
-	if err == nil || strings.Count(err.Error(), "Lambda takes 6291456: use more --intervals") != 2 {
-		t.Errorf("too much for a payload: %v", err)
+	if err != nil {
+		t.Error(err)
 	}
 }
 
@@ -202,5 +237,31 @@ func TestInlineEndsWithItsContext(t *testing.T) {
 	}}).Launch(ctx, worker.Invitation{})
 	if err != nil {
 		t.Errorf("a run that ended: %v", err)
+	}
+}
+
+// Somebody may receive while the stream's end is handled: wire.Late does.
+func TestInlineWakesWhoReceivesWhenItEnds(t *testing.T) {
+	testkit.Leaks(t)
+	l, _ := service(t, func(http.ResponseWriter, *http.Request) {})
+	got := make(chan error, 1)
+	err := inline(t, l, func(conn wire.Conn, _ func()) error {
+		conn.Recv() // hello
+		go func() {
+			_, err := conn.Recv()
+			got <- err
+		}()
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-got:
+		if !errors.Is(err, io.EOF) {
+			t.Errorf("got %v, want the end", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("Recv sleeps for ever")
 	}
 }

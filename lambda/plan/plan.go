@@ -14,7 +14,7 @@ import (
 // Constant buffers have Step -1.
 type Version struct{ Buf, Step int }
 
-// String is "H1@3".
+// String is "1@3": buffer 1 as step 3 has left it.
 func (v Version) String() string { return fmt.Sprintf("%d@%d", v.Buf, v.Step) }
 
 // Step is what one tensor step exchanges.
@@ -141,10 +141,6 @@ func (p *Plan) shipWhatCannotBeReplayed() bool {
 
 // kept says that only workers hold a version.
 func (p *Plan) kept(v Version) bool { return v.Step >= 0 && p.tensor(v.Step) && !p.shipped[v] }
-
-// AtServer says that the graph server's memory holds a version of Needs when its step
-// is due.
-func (p *Plan) AtServer(v Version) bool { return !p.kept(v) }
 
 // replayable says that v can be made again when step s is due: what its step needs is
 // still in the graph server's memory, or can be made again too.

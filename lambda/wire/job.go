@@ -9,6 +9,8 @@ import (
 
 // Job is the graph server's first message: what to build.
 type Job struct {
+	// Run is another for every run: what a worker keeps of one counts for no other.
+	Run   string       `json:"run"`
 	Model model.Config `json:"model"`
 	// Steps is the number of the program's steps: a check that both sides build the
 	// same one.

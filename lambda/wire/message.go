@@ -11,13 +11,16 @@ import (
 )
 
 // Version of the protocol. Both sides must have the same one.
-const Version = 2
+const Version = 3
 
 // MaxMessage bounds a message, in bytes.
 const MaxMessage = 64 << 20
 
-// maxHead bounds a message's head, in bytes.
-const maxHead = 4 << 20
+// maxHead bounds a message's head, in bytes, maxParts the number of its parts.
+const (
+	maxHead  = 4 << 20
+	maxParts = 1 << 16
+)
 
 // Message is a head, of which exactly one field is set, and parts: frames of tensors
 // (lambda/codec) in the order that the head's kind gives.
@@ -41,11 +44,8 @@ type Hello struct {
 	Version int    `json:"version"`
 	Token   string `json:"token"`
 	Worker  int    `json:"worker"` // the number that its invocation gave it
-	// Device and BLAS say whose bits its results have.
+	// Device says whose bits its results have.
 	Device string `json:"device"`
-	BLAS   string `json:"blas,omitempty"`
-	// Memory is what it may keep shards and weights in, in bytes.
-	Memory int64 `json:"memory"`
 }
 
 // Shard brings a shard (lambda/shard): Head and the parts are its encoding.
@@ -136,14 +136,11 @@ type Bye struct {
 // Append appends the message's encoding: the head's length (4 bytes, little-endian), the
 // head as JSON, and each part with its length (4 bytes).
 func (m *Message) Append(dst []byte) ([]byte, error) {
-	head, err := json.Marshal(m)
+	pieces, err := m.Pieces()
 	if err != nil {
 		return nil, err
 	}
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(head)))
-	dst = append(dst, head...)
-	for _, p := range m.Parts {
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(p)))
+	for _, p := range pieces {
 		dst = append(dst, p...)
 	}
 	return dst, nil
@@ -161,14 +158,20 @@ func (m *Message) Size() int {
 // Parse reads an encoding. The parts share b's memory.
 func Parse(b []byte) (*Message, error) {
 	head, rest, err := piece(b)
-	if err != nil || len(head) > maxHead {
-		return nil, fmt.Errorf("read a message of %d bytes: its head is cut off or too long", len(b))
+	if err != nil {
+		return nil, fmt.Errorf("read the head of a message of %d bytes: %w", len(b), err)
+	}
+	if len(head) > maxHead {
+		return nil, fmt.Errorf("read a message of %d bytes: its head has %d, at most %d may be", len(b), len(head), maxHead)
 	}
 	m := &Message{}
 	if err := json.Unmarshal(head, m); err != nil {
 		return nil, fmt.Errorf("read a message's head: %w", err)
 	}
 	for len(rest) > 0 {
+		if len(m.Parts) == maxParts {
+			return nil, fmt.Errorf("read a message of %d bytes: it has more than %d parts", len(b), maxParts)
+		}
 		var p []byte
 		if p, rest, err = piece(rest); err != nil {
 			return nil, fmt.Errorf("read part %d of a message: %w", len(m.Parts), err)

@@ -1,6 +1,9 @@
 package wire
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // Pack is messages one behind the other, for a transport that takes them all at once.
 func Pack(msgs []*Message) ([]byte, error) {
@@ -16,8 +19,7 @@ func Pack(msgs []*Message) ([]byte, error) {
 		if out, err = m.Append(out); err != nil {
 			return nil, err
 		}
-		n := uint32(len(out) - at - 4)
-		out[at], out[at+1], out[at+2], out[at+3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
+		binary.LittleEndian.PutUint32(out[at:], uint32(len(out)-at-4))
 	}
 	return out, nil
 }

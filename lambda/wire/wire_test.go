@@ -13,7 +13,7 @@ import (
 // samples has a message of every kind.
 func samples() []*Message {
 	return []*Message{
-		{Hello: &Hello{Version: Version, Token: "t", Worker: 3, Device: "cpu", BLAS: "b", Memory: 1 << 30}},
+		{Hello: &Hello{Version: Version, Token: "t", Worker: 3, Device: "cpu"}},
 		{Job: &Job{Steps: 4, Precision: "fp32", Codec: "auto"}},
 		{Shard: &Shard{Head: []byte(`{"a":1}`)}, Parts: [][]byte{{1, 2}, {}, {3}}},
 		{Weight: &Weight{Param: 1, Hash: 1<<63 + 5}, Parts: [][]byte{{9}}},

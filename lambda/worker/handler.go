@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"sync"
 
 	"dorylus/lambda/rpc"
 	"dorylus/lambda/wire"
@@ -29,13 +30,23 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer hang()
-	bye, err := w.Serve(ctx, conn, in)
+	line := &line{Conn: conn, hang: sync.OnceFunc(hang)}
+	defer line.Close()
+	bye, err := w.Serve(ctx, line, in)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(bye)
 }
+
+// line is a stream to a graph server.
+type line struct {
+	wire.Conn
+	hang func()
+}
+
+// Close implements Stream.
+func (l *line) Close() { l.hang() }
 
 // inline does the work that an invitation has brought.
 func (w *Worker) inline(ctx context.Context, in Invitation) ([]byte, error) {
@@ -72,3 +83,6 @@ func (c *script) Recv() (*wire.Message, error) {
 	c.in = c.in[1:]
 	return m, nil
 }
+
+// Close implements Stream: Recv never waits.
+func (c *script) Close() {}

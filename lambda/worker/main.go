@@ -13,7 +13,8 @@ import (
 	"dorylus/kernels/devices"
 )
 
-// share is the part of a function's memory that shards and weights may take.
+// share is the part of a function's memory that Config.Memory may be: the rest is for
+// messages, scratch matrices and the program.
 const share = 0.6
 
 // Main serves invocations until the environment ends: all of cmd/dorylus-lambda.
@@ -28,17 +29,11 @@ func Main() error {
 	// A task is one thread; a stream needs another now and then.
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2))
 	w := New(Config{Device: dev, Memory: memory()})
-	lambda.StartWithOptions(handler{w}, lambda.WithContext(context.Background()))
+	lambda.StartWithOptions(w, lambda.WithContext(context.Background()))
 	return nil
 }
 
-type handler struct{ w *Worker }
-
-func (h handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	return h.w.Invoke(ctx, payload)
-}
-
-// memory is what shards and weights may take, in bytes, by the size of the function.
+// memory is Config.Memory in bytes, by the size of the function.
 func memory() int64 {
 	mb, err := strconv.Atoi(os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE"))
 	if err != nil {

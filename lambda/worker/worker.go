@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"dorylus/engine/model"
@@ -17,8 +18,9 @@ import (
 // Config says what a worker works with.
 type Config struct {
 	Device kernels.Device
-	BLAS   string // whose products these are, for the record
-	// Memory bounds shards and weights, in bytes.
+	// Memory bounds what is kept between tasks, in bytes: shards with their buffers, and
+	// the model's weights and gradients. Messages under way and scratch matrices come on
+	// top.
 	Memory int64
 	// Margin is how long before its deadline a worker leaves; default 2 s.
 	Margin time.Duration
@@ -59,26 +61,36 @@ type Answer struct {
 	Messages []byte `json:"messages"` // wire.Pack
 }
 
+// Stream is a connection that its user ends: Close lets a Recv that waits return, and
+// may be called again.
+type Stream interface {
+	wire.Conn
+	Close()
+}
+
 // Serve runs tasks from conn until it is told to stop, ctx's deadline is near, or the
-// connection ends.
-func (w *Worker) Serve(ctx context.Context, conn wire.Conn, in Invitation) (*wire.Bye, error) {
+// connection ends. Once it has greeted it closes conn at the end, and leaves no goroutine
+// behind.
+func (w *Worker) Serve(ctx context.Context, conn Stream, in Invitation) (*wire.Bye, error) {
 	select {
 	case w.busy <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	defer func() { <-w.busy }()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	hello := &wire.Hello{
-		Version: wire.Version, Token: in.Token, Worker: in.Worker,
-		Device: w.cfg.Device.Name(), BLAS: w.cfg.BLAS, Memory: w.cfg.Memory,
-	}
+	hello := &wire.Hello{Version: wire.Version, Token: in.Token, Worker: in.Worker, Device: w.cfg.Device.Name()}
 	if err := conn.Send(&wire.Message{Hello: hello}); err != nil {
 		return nil, err
 	}
 	s := &session{w: w, conn: conn, inbox: make(chan received)}
-	go s.listen(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	var listening sync.WaitGroup
+	listening.Go(func() { s.listen(ctx) })
+	defer func() {
+		cancel()
+		conn.Close() // a Recv may be waiting
+		listening.Wait()
+	}()
 	return s.run(ctx)
 }
 

@@ -211,3 +211,39 @@ func TestOneInvocationAtATime(t *testing.T) {
 		}
 	})
 }
+
+// slow is a stream that needs its time to end.
+type slow struct {
+	*wire.PipeConn
+	ended bool
+}
+
+func (s *slow) Recv() (*wire.Message, error) {
+	m, err := s.PipeConn.Recv()
+	if err != nil {
+		<-time.After(time.Second)
+		s.ended = true
+	}
+	return m, err
+}
+
+func TestServeWaitsForItsListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := wire.Pipe()
+		s := &slow{PipeConn: there}
+		if err := here.Send(&wire.Message{Stop: &wire.Stop{Why: "over"}}); err != nil {
+			t.Fatal(err)
+		}
+		if bye, err := New(Config{Device: device(t)}).Serve(t.Context(), s, Invitation{}); err != nil || bye.Why != "over" {
+			t.Errorf("it ended with %+v, %v", bye, err)
+		}
+		if !s.ended {
+			t.Error("it left while its listener was in the stream")
+		}
+		for _, want := range []string{"hello", "bye"} {
+			if m, err := here.Recv(); err != nil || (m.Hello != nil) != (want == "hello") || (m.Bye != nil) != (want == "bye") {
+				t.Errorf("%+v, %v arrived, want the %s", m, err, want)
+			}
+		}
+	})
+}
