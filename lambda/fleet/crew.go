@@ -152,6 +152,9 @@ func (f *Fleet) settleLocked(in worker.Invitation, g *guest, err error) {
 // without having done a task. workedLocked ends the count.
 func (f *Fleet) failedLocked(sent time.Time, err error) {
 	f.mu.lastErr = err
+	if f.mu.fails == 0 {
+		f.mu.vain = time.Now()
+	}
 	if sent.After(f.mu.failed) || f.mu.fails == 0 { // not one of several that failed together
 		f.mu.fails++
 		f.mu.failed = time.Now()
@@ -166,6 +169,7 @@ func (f *Fleet) workedLocked() {
 // despairLocked lets tasks do without workers while none is there: from when one of them
 // has waited long enough, or there is no hope, until a worker has done a task.
 func (f *Fleet) despairLocked(now bool) {
+	now = now || f.mu.fails > 0 && time.Since(f.mu.vain) >= f.opt.GiveUp
 	if len(f.mu.crew.links) > 0 || !now && !f.mu.alone {
 		return
 	}

@@ -95,9 +95,11 @@ type Fleet struct {
 		leaving int               // links that have been asked to leave
 		workers int               // that are wanted
 		// fails counts rounds of launches in a row that came to nothing (failedLocked),
-		// the last of them at failed and because of lastErr.
+		// the last of them at failed and because of lastErr. All since vain, when the
+		// first came to nothing or a worker last did a task, has been in vain.
 		fails   int
 		failed  time.Time
+		vain    time.Time
 		lastErr error
 		alone   bool // tasks do not wait for workers: none has been of use for long
 

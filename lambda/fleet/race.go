@@ -122,6 +122,7 @@ func (f *Fleet) attempt(r *race) {
 		if l.tasks++; l.tasks == 1 {
 			f.workedLocked()
 		}
+		f.mu.vain = time.Now()
 		f.mu.stats.Tasks++
 		if r.t.over.Load() {
 			f.mu.stats.Late++

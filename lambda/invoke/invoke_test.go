@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"dorylus/engine"
 	"dorylus/engine/testkit"
@@ -240,28 +240,25 @@ func TestInlineEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Somebody may receive while the stream's end is handled: wire.Late does.
+// Somebody may receive while the stream's end is handled: wire.Late does. Would it sleep
+// for ever, the bubble would be at a deadlock.
 func TestInlineWakesWhoReceivesWhenItEnds(t *testing.T) {
-	testkit.Leaks(t)
-	l, _ := service(t, func(http.ResponseWriter, *http.Request) {})
-	got := make(chan error, 1)
-	err := inline(t, l, func(conn wire.Conn, _ func()) error {
-		conn.Recv() // hello
-		go func() {
-			_, err := conn.Recv()
-			got <- err
-		}()
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-	select {
-	case err := <-got:
-		if !errors.Is(err, io.EOF) {
+	synctest.Test(t, func(t *testing.T) {
+		got := make(chan error, 1)
+		err := inline(t, &Launcher{}, func(conn wire.Conn, _ func()) error {
+			conn.Recv() // hello
+			go func() {
+				_, err := conn.Recv()
+				got <- err
+			}()
+			synctest.Wait()
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if err := <-got; !errors.Is(err, io.EOF) {
 			t.Errorf("got %v, want the end", err)
 		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("Recv sleeps for ever")
-	}
+	})
 }
