@@ -250,8 +250,9 @@ func (d *decoder) csr(cols, rows int, values bool) *kernels.CSR {
 	}
 	g.Col = d.ints(int(edges))
 	if values {
-		if m := d.floats(1, int(edges)); d.err == nil {
-			g.Val = m.Host[:edges:edges]
+		if f := d.take(1, int(edges), func() int64 { return 4 * edges }); d.err == nil {
+			g.Val = make([]float32, edges)
+			d.err = codec.Decode(f, kernels.FromSlice(1, len(g.Val), g.Val))
 		}
 	}
 	if d.err == nil {
