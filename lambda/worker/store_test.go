@@ -106,10 +106,10 @@ func TestShardsMakeRoomForOthers(t *testing.T) {
 func TestShardsOfAnotherModelAreRefused(t *testing.T) {
 	f := newFixture(t, engine.Training)
 	for says, change := range map[string]func(c *model.Config){
-		"levels":          func(c *model.Config) { c.Layers = 3 },
-		"it has":          func(c *model.Config) { c.Sparse = false },
-		"features are":    func(c *model.Config) { c.Features = 5 },
-		"targets are":     func(c *model.Config) { c.Classes = 4 },
+		"levels":       func(c *model.Config) { c.Layers = 3 },
+		"it has":       func(c *model.Config) { c.Sparse = false },
+		"features are": func(c *model.Config) { c.Features = 5 },
+		"targets are":  func(c *model.Config) { c.Classes = 4 },
 	} {
 		cfg := large
 		change(&cfg)
