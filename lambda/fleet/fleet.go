@@ -53,8 +53,9 @@ type Options struct {
 	// BackOff is the pause before a failed task is tried again, for the first time;
 	// default 50 ms.
 	BackOff time.Duration
-	// GiveUp is how long a task waits where there is no worker at all, and how long a
-	// worker may take to come; default 30 s.
+	// GiveUp is how long a task waits where there is no worker at all, how long a worker
+	// may take to come, and for how long workers may all die before they have done a
+	// task; default 30 s.
 	GiveUp time.Duration
 	// OnNoWorkers says what becomes of tasks then: "local" (default), the graph server's
 	// own cores do them until a worker comes; "fail", Run fails with ErrNoWorkers.

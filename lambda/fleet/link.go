@@ -143,13 +143,11 @@ func (l *link) expect(b *inbox) {
 	l.mu.inbox = b
 }
 
+// dead says that the stream has ended, or is being ended.
 func (l *link) dead() bool {
-	select {
-	case <-l.gone:
-		return true
-	default:
-		return false
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.err != nil
 }
 
 // do runs a task on the worker. It says errOver, with nothing sent, if the task was over

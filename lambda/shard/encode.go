@@ -102,8 +102,9 @@ func degrees(g *kernels.CSR) []int32 {
 	return out
 }
 
-// Decode reads what Encode has made, for a program of so many buffers. limit bounds
-// its memory, in bytes.
+// Decode reads what Encode has made, for a program of so many buffers. limit bounds the
+// memory of its arrays, in bytes; that of the buffers which Open adds is for Fits to
+// judge, as is whether the arrays suit a program.
 func Decode(text []byte, frames [][]byte, bufs int, limit int64) (*Shard, error) {
 	var h head
 	if err := json.Unmarshal(text, &h); err != nil {
@@ -159,12 +160,12 @@ func (s *Shard) shapes(h *head) error {
 		}
 	}
 	levels := len(h.Ptr)
+	if n := 2*levels + s.Blocks()*levels; len(h.Vectors) != n { // labels, ids, self; seen
+		return fmt.Errorf("it has %d lists, want %d", len(h.Vectors), n)
+	}
 	s.IDs, s.Self, s.Seen = make([][]int32, levels), make([][]int32, levels-1), make([][][]int32, s.Blocks())
 	for b := range s.Seen {
 		s.Seen[b] = make([][]int32, levels)
-	}
-	if n := len(s.vectors()); len(h.Vectors) != n {
-		return fmt.Errorf("it has %d lists, want %d", len(h.Vectors), n)
 	}
 	for _, c := range h.Const {
 		if c.Buf < 0 || c.Buf >= len(s.Const) {
@@ -181,8 +182,8 @@ type decoder struct {
 	err    error
 }
 
-// take is the next frame, if it is a tensor of this shape.
-func (d *decoder) take(rows, cols int) []byte {
+// take is the next frame, if it is a tensor of this shape whose memory, in bytes, is left.
+func (d *decoder) take(rows, cols int, bytes func() int64) []byte {
 	if d.err != nil {
 		return nil
 	}
@@ -192,21 +193,25 @@ func (d *decoder) take(rows, cols int) []byte {
 	}
 	f := d.frames[0]
 	d.frames = d.frames[1:]
-	h, err := codec.ReadHeader(f, codec.Limits{MaxBytes: d.left})
+	h, err := codec.ReadHeader(f, codec.Limits{MaxBytes: max(d.left, 1)}) // 0 were the default
 	switch {
 	case err != nil:
 		d.err = err
 	case h.Total != rows || h.Cols != cols:
 		d.err = fmt.Errorf("a tensor is %d x %d, want %d x %d", h.Total, h.Cols, rows, cols)
-	default:
-		d.left -= h.MemoryBytes()
-		return f
+	default: // now the shape is one whose bytes can be counted
+		n := bytes()
+		if n <= d.left {
+			d.left -= n
+			return f
+		}
+		d.err = fmt.Errorf("a tensor of %d x %d needs %d bytes, %d are left", rows, cols, n, d.left)
 	}
 	return nil
 }
 
 func (d *decoder) ints(n int) []int32 {
-	f := d.take(n, 1)
+	f := d.take(n, 1, func() int64 { return 4 * int64(n) })
 	if d.err != nil {
 		return nil
 	}
@@ -216,7 +221,7 @@ func (d *decoder) ints(n int) []int32 {
 }
 
 func (d *decoder) floats(rows, cols int) *kernels.Mat {
-	f := d.take(rows, cols)
+	f := d.take(rows, cols, func() int64 { return padded(rows, cols) })
 	if d.err != nil {
 		return nil
 	}
@@ -227,12 +232,16 @@ func (d *decoder) floats(rows, cols int) *kernels.Mat {
 }
 
 func (d *decoder) csr(cols, rows int, values bool) *kernels.CSR {
-	g := &kernels.CSR{Cols: cols, RowPtr: make([]int64, 1, rows+1)}
-	for _, n := range d.ints(rows) {
-		g.RowPtr = append(g.RowPtr, g.RowPtr[len(g.RowPtr)-1]+int64(n))
+	degrees := d.ints(rows)
+	if d.left -= 8 * int64(rows+1); d.err == nil && d.left < 0 {
+		d.err = fmt.Errorf("a sparse matrix of %d rows needs %d bytes more than are left", rows, -d.left)
 	}
 	if d.err != nil {
 		return nil
+	}
+	g := &kernels.CSR{Cols: cols, RowPtr: make([]int64, 1, rows+1)}
+	for _, n := range degrees {
+		g.RowPtr = append(g.RowPtr, g.RowPtr[len(g.RowPtr)-1]+int64(n))
 	}
 	edges := g.RowPtr[rows]
 	if edges < 0 || edges > math.MaxInt32 {
@@ -241,9 +250,13 @@ func (d *decoder) csr(cols, rows int, values bool) *kernels.CSR {
 	}
 	g.Col = d.ints(int(edges))
 	if values {
-		if m := d.floats(1, int(edges)); d.err == nil {
-			g.Val = append([]float32(nil), m.Row(0)...)
+		if f := d.take(1, int(edges), func() int64 { return 4 * edges }); d.err == nil {
+			g.Val = make([]float32, edges)
+			d.err = codec.Decode(f, kernels.FromSlice(1, len(g.Val), g.Val))
 		}
+	}
+	if d.err == nil {
+		d.err = g.Validate()
 	}
 	return g
 }

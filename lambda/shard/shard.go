@@ -128,7 +128,7 @@ type Room struct {
 }
 
 // Open allocates the buffers that tensor steps work on, and makes the sparse features
-// resident.
+// resident. A shard that did not come from Cut has to be one that Fits.
 func (s *Shard) Open(prog *model.Program, dev kernels.Device) (*Room, error) {
 	r := &Room{Shard: s, Full: make([]*kernels.Mat, len(prog.Bufs)), dev: dev}
 	if err := r.open(prog); err != nil {
@@ -163,17 +163,9 @@ func (r *Room) open(prog *model.Program) error {
 			return err
 		}
 	}
-	for i := range prog.Steps {
-		step := &prog.Steps[i]
-		if !step.Kind.Tensor() || !r.Train && i >= prog.Forward {
-			continue
-		}
-		for _, list := range [][]int{step.In, step.Out} {
-			for _, b := range list {
-				if err := r.buffer(prog, b); err != nil {
-					return err
-				}
-			}
+	for _, b := range r.works(prog) {
+		if err := r.buffer(prog, b); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -181,18 +173,11 @@ func (r *Room) open(prog *model.Program) error {
 
 func (r *Room) buffer(prog *model.Program, b int) error {
 	spec := &prog.Bufs[b]
-	switch {
-	case r.Full[b] != nil || b == model.X && r.Sparse != nil:
-		return nil
-	case spec.Const:
+	if spec.Const {
 		r.Full[b] = r.Const[b]
 		return nil
 	}
-	rows, cols := r.Rows(Level(prog, b)), spec.Cols
-	if spec.Edges {
-		rows, cols = 1, max(len(r.Sparse.Col), 1)
-	}
-	m, err := r.dev.Alloc(rows, cols)
+	m, err := r.dev.Alloc(r.shape(prog, b))
 	if err != nil {
 		return err
 	}
@@ -202,17 +187,6 @@ func (r *Room) buffer(prog *model.Program, b int) error {
 		r.Full[b] = &kernels.Mat{Rows: len(r.Sparse.Col), Cols: 1, Stride: 1, Host: m.Host, Addr: m.Addr}
 	}
 	return nil
-}
-
-// Bytes is the memory that the buffers take.
-func (r *Room) Bytes() int64 {
-	var n int64
-	for _, m := range r.Full {
-		if m != nil {
-			n += 4 * int64(m.Rows) * int64(m.Stride)
-		}
-	}
-	return n
 }
 
 // Close gives the memory back.

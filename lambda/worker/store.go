@@ -3,6 +3,7 @@ package worker
 import (
 	"container/list"
 	"fmt"
+	"slices"
 
 	"dorylus/engine"
 	"dorylus/engine/backend"
@@ -17,10 +18,11 @@ import (
 // ones given up first, and the newest content of each parameter.
 type store struct {
 	cfg     Config
+	job     *wire.Job
 	prog    *model.Program
 	local   *backend.Local
 	enc     *codec.Encoder
-	used    int64
+	used    int64                     // bytes, of Config.Memory
 	rooms   map[roomKey]*list.Element // of *room
 	order   *list.List                // most recently used first
 	weights []weight                  // by parameter
@@ -60,10 +62,14 @@ func newStore(cfg Config, prog *model.Program, j *wire.Job) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &store{
-		cfg: cfg, prog: prog, local: backend.NewLocal(cfg.Device), enc: enc, rooms: map[roomKey]*list.Element{}, order: list.New(),
+	st := &store{
+		cfg: cfg, job: j, prog: prog, local: backend.NewLocal(cfg.Device), enc: enc, rooms: map[roomKey]*list.Element{}, order: list.New(),
 		weights: make([]weight, len(prog.Params)), grads: make([]*kernels.Mat, len(prog.Params)),
-	}, nil
+	}
+	for _, p := range prog.Params {
+		st.used += 2 * 4 * int64(p.Rows) * int64(kernels.PadCols(p.Cols)) // weights and gradients, from the first task on
+	}
+	return st, nil
 }
 
 func (st *store) putShard(m *wire.Message) error {
@@ -71,29 +77,26 @@ func (st *store) putShard(m *wire.Message) error {
 	if err != nil {
 		return err
 	}
-	if len(s.Ptr) != st.prog.Levels {
-		return fmt.Errorf("read the shard of interval %d: it has %d levels, the model %d", s.Interval, len(s.Ptr), st.prog.Levels)
+	if err := s.Fits(&st.job.Model, st.prog, st.cfg.Memory); err != nil {
+		return fmt.Errorf("take a shard: %w", err)
 	}
-	key := roomKey{s.Pass, s.Interval}
+	key, bytes := roomKey{s.Pass, s.Interval}, s.Bytes(st.prog)
 	if at, ok := st.rooms[key]; ok {
 		st.drop(at)
+	}
+	for st.used+bytes > st.cfg.Memory && st.order.Len() > 0 {
+		st.drop(st.order.Back())
 	}
 	opened, err := s.Open(st.prog, st.cfg.Device)
 	if err != nil {
 		return fmt.Errorf("make room for the shard of interval %d: %w", s.Interval, err)
 	}
-	r := &room{Room: opened, key: key, bytes: opened.Bytes(), held: make([][]content, len(st.prog.Bufs))}
+	r := &room{Room: opened, key: key, bytes: bytes, held: make([][]content, len(st.prog.Bufs))}
 	for b := range r.held {
-		r.held[b] = make([]content, s.Blocks())
-		for i := range r.held[b] {
-			r.held[b][i] = nothing
-		}
+		r.held[b] = slices.Repeat([]content{nothing}, s.Blocks())
 	}
 	st.rooms[key] = st.order.PushFront(r)
-	st.used += r.bytes
-	for st.used > st.cfg.Memory && st.order.Len() > 1 {
-		st.drop(st.order.Back())
-	}
+	st.used += bytes
 	return nil
 }
 

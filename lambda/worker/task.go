@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"dorylus/engine"
 	"dorylus/engine/model"
@@ -47,44 +46,6 @@ func (s *session) begin(t *wire.Task) error {
 	return s.ended()
 }
 
-// check refuses steps and blocks that are not there.
-func (s *session) check(run *running) error {
-	if len(run.Steps) == 0 {
-		return fmt.Errorf("it has no steps")
-	}
-	for _, st := range run.Steps {
-		if st.Step < 0 || st.Step >= len(s.w.prog.Steps) || !s.w.prog.Steps[st.Step].Kind.Tensor() {
-			return fmt.Errorf("step %d is no tensor step of the model", st.Step)
-		}
-		for _, b := range st.Blocks {
-			if b < 0 || b >= run.room.Blocks() {
-				return fmt.Errorf("block %d of %d", b, run.room.Blocks())
-			}
-		}
-		for _, b := range st.Ships {
-			if b < 0 || b >= len(s.w.prog.Bufs) || run.room.Full[b] == nil {
-				return fmt.Errorf("buffer %d is none of step %d", b, st.Step)
-			}
-		}
-		for _, f := range st.Found {
-			if f.Buf < 0 || f.Buf >= len(run.room.held) {
-				return fmt.Errorf("buffer %d of %d", f.Buf, len(run.room.held))
-			}
-		}
-		for _, p := range s.w.prog.Steps[st.Step].Params {
-			if run.weights[p] == nil {
-				return fmt.Errorf("step %d reads parameter %d, which is not among the task's", st.Step, p)
-			}
-		}
-		for _, p := range st.Grads {
-			if !run.room.Train || !slices.Contains(s.w.prog.Steps[st.Step].Grads, p) {
-				return fmt.Errorf("step %d has no gradient of parameter %d", st.Step, p)
-			}
-		}
-	}
-	return nil
-}
-
 // block takes a block's rows, runs the step on it, and sends what is wanted of it.
 func (s *session) block(ctx context.Context, m *wire.Message) error {
 	b, run := m.Block, s.task
@@ -100,9 +61,13 @@ func (s *session) block(ctx context.Context, m *wire.Message) error {
 	}
 	c := run.room.Contexts[b.Block]
 	for i, f := range b.Bufs {
-		if f.Buf < 0 || f.Buf >= len(run.room.Full) || run.room.Full[f.Buf] == nil {
-			return s.fail(run.ID, fmt.Errorf("buffer %d is none of the model's tensor steps", f.Buf))
+		if err := s.known(st.Step, f); err != nil {
+			return s.fail(run.ID, err)
 		}
+		if s.w.prog.Bufs[f.Buf].Edges {
+			return s.fail(run.ID, fmt.Errorf("buffer %d has no rows to bring: step %d sets it", f.Buf, f.Writer))
+		}
+		run.room.held[f.Buf][b.Block] = nothing // until it is whole
 		if err := codec.Decode(m.Parts[i], c.Mat(f.Buf)); err != nil {
 			return s.fail(run.ID, err)
 		}
@@ -145,13 +110,27 @@ func (s *session) compute(ctx context.Context, run *running, c *model.Ctx, st *w
 		run.room.held[b][block] = nothing // until it is done
 	}
 	id := task.Task{ID: task.ID{Epoch: run.Epoch, Interval: run.Interval, Step: st.Step}, Kind: step.Kind, Dir: step.Dir, Layer: step.Layer}
-	if err := s.w.store.local.Run(ctx, &engine.Work{Task: id, Pass: run.Pass, Step: step, Ops: ops, Blocks: []*model.Ctx{c}}); err != nil {
+	if err := s.runOps(ctx, &engine.Work{Task: id, Pass: run.Pass, Step: step, Ops: ops, Blocks: []*model.Ctx{c}}); err != nil {
 		return err
 	}
 	for _, b := range step.Out {
 		run.room.held[b][block] = content{run.Walk, st.Step}
 	}
 	return nil
+}
+
+// runOps runs a step's ops. What they refuse is the task's failure, not the worker's.
+func (s *session) runOps(ctx context.Context, w *engine.Work) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case *kernels.ShapeError:
+			err = fmt.Errorf("run %v: %w", w.Task, p)
+		default:
+			panic(p)
+		}
+	}()
+	return s.w.store.local.Run(ctx, w)
 }
 
 // reply sends what the graph server wants of a block.

@@ -167,6 +167,7 @@ func (s *session) bye(why string) (*wire.Bye, error) {
 func (s *session) handle(ctx context.Context, m *wire.Message) error {
 	switch {
 	case m.Job != nil:
+		s.task = nil
 		return s.w.begin(m.Job)
 	case s.w.prog == nil:
 		return fmt.Errorf("the graph server sent work before the job")

@@ -129,8 +129,8 @@ func TestTasksThatMakeNoSenseAreRefused(t *testing.T) {
 		"no steps":     {func(t *wire.Task) { t.Steps = nil }, "no steps", false},
 		"step":         {func(t *wire.Task) { t.Steps[0].Step = 99 }, "step 99", false},
 		"block":        {func(t *wire.Task) { t.Steps[0].Blocks = []int{1} }, "block 1 of 1", false},
-		"ships":        {func(t *wire.Task) { t.Steps[0].Ships = []int{99} }, "buffer 99", false},
-		"found":        {func(t *wire.Task) { t.Steps[0].Found = []wire.Found{{Buf: -1}} }, "buffer -1", false},
+		"ships":        {func(t *wire.Task) { t.Steps[0].Ships = []int{99} }, "no rows of buffer 99", false},
+		"found":        {func(t *wire.Task) { t.Steps[0].Found = []wire.Found{{Buf: -1}} }, "no rows of buffer -1", false},
 		"no such pass": {func(t *wire.Task) { t.Pass = 77 }, "not here", true},
 	} {
 		t.Run(name, func(t *testing.T) {
