@@ -13,7 +13,7 @@ import (
 )
 
 // ownMemory bounds what one of the graph server's own workers keeps, in bytes.
-const ownMemory = 1 << 30
+const ownMemory = 4 << 30
 
 // alone does a task on the graph server's own cores, and says so.
 func (f *Fleet) alone(ctx context.Context, t *workItem, cause error) (*result, error) {

@@ -27,7 +27,7 @@ func underFaults(t *testing.T, st *store.Store, dev kernels.Device, seed uint64,
 	fs := draw(r)
 	workers, memory := 1+r.IntN(3), int64(1<<30)
 	if r.IntN(4) == 0 {
-		memory = 1000 // room for one shard only
+		memory = 12000 // room for one shard, hardly for two
 	}
 	what = fmt.Sprintf("seed %d, %d workers, %v", seed, workers, fs)
 	synctest.Test(t, func(t *testing.T) {
