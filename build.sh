@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 usage() {
   cat <<'TEXT'
-usage: ./build.sh build        build bin/dorylus-engine
+usage: ./build.sh build        build bin/dorylus-engine and its workers' bin/dorylus-lambda
        ./build.sh run [FLAGS]  build it and run it; without flags it trains a GCN on Cora
        ./build.sh test         build, vet and run all tests
        ./build.sh deps         only install or name what is missing

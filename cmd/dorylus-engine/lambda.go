@@ -42,7 +42,7 @@ service by itself.
 
 --chaos injects faults by seed, each with a probability: crash, hang, slow-start, throttle, lose-reply,
 late-reply, duplicate-reply, server-error; delay is how late a slow start or reply is, window how soon a
-crash or hang strikes. Example: --chaos seed=7,crash=0.1,late-reply=0.05,delay=1s`,
+crash or hang strikes, latency (in --mode=lambda) how much later the server hears its workers. Example: --chaos seed=7,crash=0.1,late-reply=0.05,delay=1s`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
