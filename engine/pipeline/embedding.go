@@ -6,9 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"dorylus/engine"
-	"dorylus/engine/backend"
-	"dorylus/engine/dataset"
 	"dorylus/engine/model"
 	"dorylus/kernels"
 )
@@ -24,49 +21,11 @@ import (
 //
 // A model of one layer has none: it reads the features.
 func Embed(ctx context.Context, o PredictOptions) (*kernels.Mat, error) {
-	st := o.Store
-	if o.Model.Features != st.Meta.Features || o.Model.Classes != st.Meta.Classes {
-		return nil, fmt.Errorf("embed %s: it has %d features and %d classes, the model was trained on %d and %d: give the data of the run",
-			st.Meta.Name, st.Meta.Features, st.Meta.Classes, o.Model.Features, o.Model.Classes)
-	}
-	o.Model.Sparse = sparse(o.Model.Model, o.Model.Aggregator, st)
+	o.Model.Sparse = sparse(o.Model.Model, o.Model.Aggregator, o.Store)
 	if o.Model.Model == "sgc" {
 		o.Model.Sparse, o.Model.InputDropout = false, 0 // so that the propagated features are made
 	}
-	prog, err := o.Model.Build()
-	if err != nil {
-		return nil, fmt.Errorf("embed: %w", err)
-	}
-	buf, err := hidden(o.Model, prog)
-	if err != nil {
-		return nil, fmt.Errorf("embed %s: %w", st.Meta.Name, err)
-	}
-	w, err := newWorkers(o.Device, o.Threads)
-	if err != nil {
-		return nil, err
-	}
-	defer w.close()
-	in := newInputs(o.Device, st)
-	defer in.close()
-	ev, err := newEvaluator(in, w, prog, o.Model.Sparse, 4*o.Threads, st, dataset.Split{}, "")
-	if err != nil {
-		return nil, err
-	}
-	defer ev.pass.close()
-	if !prog.Bufs[buf].Const {
-		local := backend.NewLocal(o.Device)
-		defer local.Close()
-		t := &trainer{workers: w, backend: local, eval: ev}
-		if err := t.forward(ctx, engine.Weights{Mats: o.Weights}); err != nil {
-			return nil, err
-		}
-	}
-	src := ev.pass.full[buf]
-	dst := kernels.FromSlice(src.Rows, src.Cols, make([]float32, src.Rows*src.Cols))
-	for v := range src.Rows {
-		copy(dst.Row(int(st.Order[v])), src.Row(v))
-	}
-	return dst, nil
+	return o.forward(ctx, "embed", func(prog *model.Program) (int, error) { return hidden(o.Model, prog) })
 }
 
 // hidden is the buffer that Embed describes: the last one that the layer has made and

@@ -153,9 +153,9 @@ func (ev *evaluator) classes(epoch int, names []string) (engine.Classes, error) 
 	return out, nil
 }
 
-// logits copies the output rows to the user's order: N x classes.
-func (ev *evaluator) logits(order []int32) *kernels.Mat {
-	src := ev.pass.full[ev.pass.prog.Output]
+// values copies the rows of a buffer to the user's order.
+func (ev *evaluator) values(buf int, order []int32) *kernels.Mat {
+	src := ev.pass.full[buf]
 	dst := kernels.FromSlice(src.Rows, src.Cols, make([]float32, src.Rows*src.Cols))
 	for v := range src.Rows {
 		copy(dst.Row(int(order[v])), src.Row(v))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"dorylus/engine"
 	"dorylus/engine/backend"
 	"dorylus/engine/dataset"
 	"dorylus/engine/model"
@@ -23,15 +24,25 @@ type PredictOptions struct {
 // Predict are the logits of all vertices in the user's order, N x classes, layer
 // by layer over the whole graph.
 func Predict(ctx context.Context, o PredictOptions) (*kernels.Mat, error) {
+	o.Model.Sparse = sparse(o.Model.Model, o.Model.Aggregator, o.Store)
+	return o.forward(ctx, "predict on", func(prog *model.Program) (int, error) { return prog.Output, nil })
+}
+
+// forward computes the buffer that pick names for all vertices, in the user's order. what
+// says in errors what was being done to the store.
+func (o PredictOptions) forward(ctx context.Context, what string, pick func(*model.Program) (int, error)) (*kernels.Mat, error) {
 	st := o.Store
 	if o.Model.Features != st.Meta.Features || o.Model.Classes != st.Meta.Classes {
-		return nil, fmt.Errorf("predict on %s: it has %d features and %d classes, the model was trained on %d and %d: give the data of the run",
-			st.Meta.Name, st.Meta.Features, st.Meta.Classes, o.Model.Features, o.Model.Classes)
+		return nil, fmt.Errorf("%s %s: it has %d features and %d classes, the model was trained on %d and %d: give the data of the run",
+			what, st.Meta.Name, st.Meta.Features, st.Meta.Classes, o.Model.Features, o.Model.Classes)
 	}
-	o.Model.Sparse = sparse(o.Model.Model, o.Model.Aggregator, st)
 	prog, err := o.Model.Build()
 	if err != nil {
-		return nil, fmt.Errorf("predict: %w", err)
+		return nil, fmt.Errorf("%s %s: %w", what, st.Meta.Name, err)
+	}
+	buf, err := pick(prog)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", what, st.Meta.Name, err)
 	}
 	w, err := newWorkers(o.Device, o.Threads)
 	if err != nil {
@@ -45,8 +56,13 @@ func Predict(ctx context.Context, o PredictOptions) (*kernels.Mat, error) {
 		return nil, err
 	}
 	defer ev.pass.close()
-	local := backend.NewLocal(o.Device)
-	defer local.Close()
-	t := &trainer{workers: w, backend: local, eval: ev}
-	return ev.predict(ctx, t, o.Weights, st.Order)
+	if !prog.Bufs[buf].Const {
+		local := backend.NewLocal(o.Device)
+		defer local.Close()
+		t := &trainer{workers: w, backend: local, eval: ev}
+		if err := t.forward(ctx, engine.Weights{Mats: o.Weights}); err != nil {
+			return nil, err
+		}
+	}
+	return ev.values(buf, st.Order), nil
 }

@@ -414,7 +414,7 @@ func (ev *evaluator) predict(ctx context.Context, t *trainer, weights []*kernels
 	if err := t.forward(context.WithoutCancel(ctx), engine.Weights{Mats: weights}); err != nil {
 		return nil, err
 	}
-	return ev.logits(order), nil
+	return ev.values(ev.pass.prog.Output, order), nil
 }
 
 // PredictionsSHA256 is over the predicted classes, int32 little endian, row by
