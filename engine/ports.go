@@ -100,23 +100,43 @@ type Watcher interface {
 	Observe(Load)
 }
 
-// RowMsg carries published rows of one interval to another partition.
+// RowMsg carries rows that one interval has published to another partition, or says
+// that the interval has finished an epoch.
 type RowMsg struct {
 	From, To int // partitions
+	Pass     Pass
 	Interval int
-	Step     int // the SC step
-	Epoch    int
+	Step     int  // the SC step
+	Epoch    int  // of an evaluation: the number of evaluations before it
 	Finished bool // no rows: the interval has finished Epoch
-	Rows     []int32
-	Data     []float32 // len(Rows) x cols
+	// Data are the rows that the receiver gathers, ascending in the one order, each of
+	// Cols values without padding. Both sides know which they are.
+	Cols int
+	Data []float32
 }
 
 // Exchanger moves rows between partitions.
 type Exchanger interface {
-	// Send delivers m at least once; receivers drop repeats by (Interval, Step,
-	// Epoch). m must not change after the call.
+	// Send delivers m to m.To at least once; receivers drop repeats by (Pass, Interval,
+	// Step, Epoch). m must not change after the call. It may wait for a slow receiver.
 	Send(ctx context.Context, m *RowMsg) error
+	// Recv is the next message to this partition. An error is final.
 	Recv(ctx context.Context) (*RowMsg, error)
+}
+
+// Group is the graph servers of a run. All of them call Gather with the same keys.
+type Group interface {
+	// Rank is this server's partition, below Size.
+	Rank() int
+	Size() int
+	// Gather gives every server what all have given under key, by rank. It waits for
+	// all of them; an error names who is missing. A key is good once.
+	Gather(ctx context.Context, key string, mine []byte) ([][]byte, error)
+	// Stop asks all servers, this one included, to end the run for a reason such as
+	// "interrupted". The first reason counts.
+	Stop(reason string)
+	// Stopped has the reason, once, when somebody has called Stop.
+	Stopped() <-chan string
 }
 
 // Weights is one version of the model's parameters, read-only.

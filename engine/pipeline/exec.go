@@ -132,7 +132,7 @@ func (t *trainer) scatter(ctx context.Context, s kernels.Stream, j *job, step *m
 		return err
 	}
 	rows := own.Sub(pub.spans[i])
-	m := &engine.RowMsg{From: t.cfg.Partition, Interval: i, Step: j.t.Step, Epoch: j.t.Epoch, Data: make([]float32, rows.Rows*rows.Cols)}
+	m := &engine.RowMsg{From: t.cfg.Partition, Interval: i, Step: j.t.Step, Epoch: j.t.Epoch, Cols: rows.Cols, Data: make([]float32, rows.Rows*rows.Cols)}
 	s.Get(m.Data, rows)
 	if err := s.Wait(); err != nil {
 		return err
