@@ -132,6 +132,9 @@ type Group interface {
 	// Gather gives every server what all have given under key, by rank. It waits for
 	// all of them; an error names who is missing. A key is good once.
 	Gather(ctx context.Context, key string, mine []byte) ([][]byte, error)
+	// Collect gives server 0 what all have given under key, by rank, and the others
+	// nil, once theirs has been taken. It is for what is too big to give to everybody.
+	Collect(ctx context.Context, key string, mine []byte) ([][]byte, error)
 	// Stop asks all servers, this one included, to end the run for a reason such as
 	// "interrupted". The first reason counts.
 	Stop(reason string)
