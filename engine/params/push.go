@@ -18,6 +18,8 @@ type epochSum struct {
 	loss   float64
 	open   int           // sums that are not known yet, the loss included
 	busy   time.Duration // spent in adding, over all callers
+	told   bool          // the gate knows that all is in
+	norm   *float64      // what the gate has let the update go with
 }
 
 func (s *Server) newEpochSum() *epochSum {

@@ -33,6 +33,9 @@ type Config struct {
 	// fetch too: they are evaluations.
 	Intervals int
 	Device    kernels.Device
+	// Gate, where set, decides when updates are made, and hears of them instead of
+	// Updates: this server has some rows of the parameters only.
+	Gate Gate
 }
 
 // Server implements engine.Params. Weights are versioned: version e+1 appears when

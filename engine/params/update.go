@@ -25,8 +25,20 @@ func (s *Server) advance(stream kernels.Stream) error {
 		if e == nil || e.open > 0 {
 			return nil
 		}
+		if s.cfg.Gate != nil && !e.told {
+			if err := s.knock(stream, epoch, e); err != nil {
+				return err
+			}
+			continue // the gate may have opened meanwhile
+		}
+		if s.cfg.Gate != nil && e.norm == nil {
+			return nil
+		}
 		s.mu.Unlock()
-		err := s.update(stream, epoch, e)
+		u, err := s.update(stream, epoch, e)
+		if err == nil && s.cfg.Gate != nil {
+			s.cfg.Gate.Made(u)
+		}
 		s.mu.Lock()
 		if err != nil {
 			return err
@@ -36,14 +48,13 @@ func (s *Server) advance(stream kernels.Stream) error {
 }
 
 // update makes version epoch+1 out of the newest and the sums of epoch.
-func (s *Server) update(stream kernels.Stream, epoch int, e *epochSum) error {
+func (s *Server) update(stream kernels.Stream, epoch int, e *epochSum) (u engine.Update, err error) {
 	start := time.Now()
 	s.step.Lock()
 	defer s.step.Unlock()
 	next := &version{number: epoch + 1}
 	s.mu.Lock()
 	last := s.newest()
-	var err error
 	for p, spec := range s.cfg.Specs {
 		var m *kernels.Mat
 		if m, err = s.mu.take(p, spec); err != nil {
@@ -59,11 +70,11 @@ func (s *Server) update(stream kernels.Stream, epoch int, e *epochSum) error {
 	}
 	s.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("epoch %d: update weights: %w", epoch, err)
+		return u, fmt.Errorf("epoch %d: update weights: %w", epoch, err)
 	}
-	rate, norm, err := s.begin(stream, epoch, e.sums, next.mats)
+	rate, norm, err := s.begin(stream, epoch, e, next.mats)
 	if err != nil {
-		return fmt.Errorf("epoch %d: update weights: %w", epoch, err)
+		return u, fmt.Errorf("epoch %d: update weights: %w", epoch, err)
 	}
 	for p, w := range next.mats {
 		stream.Copy(w, last.mats[p])
@@ -75,7 +86,7 @@ func (s *Server) update(stream kernels.Stream, epoch int, e *epochSum) error {
 		s.opt.Apply(stream, p, w, e.sums[p])
 	}
 	if err := stream.Wait(); err != nil {
-		return fmt.Errorf("epoch %d: update weights: %w", epoch, err)
+		return u, fmt.Errorf("epoch %d: update weights: %w", epoch, err)
 	}
 
 	s.mu.Lock()
@@ -86,15 +97,18 @@ func (s *Server) update(stream kernels.Stream, epoch int, e *epochSum) error {
 	delete(s.mu.epochs, epoch)
 	s.mu.stash = append(s.mu.stash, next)
 	s.prune()
-	s.mu.queue = append(s.mu.queue, engine.Update{
+	u = engine.Update{
 		Version: next.number, Epoch: epoch, Loss: e.loss, LR: rate, GradNorm: norm,
 		Seconds: (e.busy + time.Since(start)).Seconds(),
-	})
-	select {
-	case s.wake <- struct{}{}:
-	default: // the pump is about to look anyway
 	}
-	return nil
+	if s.cfg.Gate == nil {
+		s.mu.queue = append(s.mu.queue, u)
+		select {
+		case s.wake <- struct{}{}:
+		default: // the pump is about to look anyway
+		}
+	}
+	return u, nil
 }
 
 // statMomentum is how far an update moves a running statistic towards that of its
@@ -103,12 +117,16 @@ const statMomentum = 0.1
 
 // begin is the optimiser's next step up to the parameters: the learning rate of the
 // epoch, and the gradients clipped. spare has a matrix per gradient to work in.
-func (s *Server) begin(stream kernels.Stream, epoch int, grads, spare []*kernels.Mat) (rate, norm float64, err error) {
+func (s *Server) begin(stream kernels.Stream, epoch int, e *epochSum, spare []*kernels.Mat) (rate, norm float64, err error) {
 	rate = s.opt.Next(epoch)
 	if err := stream.Wait(); err != nil { // zeros may be on their way
 		return 0, 0, err
 	}
-	norm, err = s.opt.Clip(stream, grads, spare)
+	if s.cfg.Gate != nil {
+		s.opt.Scale(stream, e.sums, spare, *e.norm)
+		return rate, *e.norm, nil
+	}
+	norm, err = s.opt.Clip(stream, e.sums, spare)
 	return rate, norm, err
 }
 
