@@ -1,12 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // withWorker builds the worker beside the program, once.
@@ -61,6 +67,78 @@ func TestLambdaModeGivesTheSameBits(t *testing.T) {
 	if out, err := exec.Command("pgrep", "-f", filepath.Join(filepath.Dir(program), workerName)).Output(); err == nil {
 		t.Errorf("workers are left behind: %s", out)
 	}
+}
+
+// Ctrl-C while all workers hang: the run ends within the time that workers have to leave,
+// far below the limits of its tasks, with its checkpoint and nothing left behind.
+func TestInterruptOfLambdaModeDoesNotWaitForHungWorkers(t *testing.T) {
+	withWorker(t)
+	dir := t.TempDir()
+	cmd := command(t, "--mode=lambda", "--lambdas=2", "--intervals=4", "--epochs=1000000", "--progress=json", "--out=RUN")
+	cmd.Dir, cmd.Env = dir, cleanEnv()
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(pipe)
+	for line := ""; !strings.Contains(line, `"epoch":`); {
+		if line, err = in.ReadString('\n'); err != nil {
+			t.Fatalf("the program ended before its first epoch: %v %s", err, line)
+		}
+	}
+	workers := children(t, cmd.Process.Pid)
+	if len(workers) == 0 {
+		t.Fatal("no worker runs")
+	}
+	for _, w := range workers {
+		if err := syscall.Kill(w, syscall.SIGSTOP); err != nil {
+			t.Fatalf("stop worker %d: %v", w, err)
+		}
+	}
+	start := time.Now()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) {
+		t.Fatalf("the program ended with %v\n%s", err, rest)
+	}
+	if took := time.Since(start); exit.ExitCode() != exitInterrupted || took > 15*time.Second {
+		t.Errorf("exit code %d after %v, want %d within 15 s\n%s", exit.ExitCode(), took, exitInterrupted, rest)
+	}
+	if !strings.Contains(string(rest), "go on with --resume=RUN") {
+		t.Errorf("no word of the checkpoint:\n%s", rest)
+	}
+	for _, w := range workers {
+		if err := syscall.Kill(w, 0); err == nil {
+			t.Errorf("worker %d is left behind", w)
+		}
+	}
+}
+
+// children are the processes that one has started.
+func children(t *testing.T, of int) []int {
+	t.Helper()
+	out, err := exec.Command("pgrep", "-P", strconv.Itoa(of)).Output()
+	if err != nil {
+		t.Skipf("SKIPPED: pgrep cannot list the workers: %v", err)
+	}
+	var pids []int
+	for _, s := range strings.Fields(string(out)) {
+		pid, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
 }
 
 func TestLambdaModeRefuses(t *testing.T) {

@@ -56,6 +56,7 @@ type trainer struct {
 	tensorBusy time.Duration
 	tries      map[try]int
 	stopping   bool
+	recall     context.CancelFunc // ends the ctx of the tasks of a backend that is not local
 	err        error
 	epochs     int // epochs whose update has been seen
 	evalQueue  []evalDue
@@ -94,11 +95,15 @@ type remoteRows struct {
 const evalInterval = -1
 
 // run trains until the epochs are done, onEval says stop, ctx ends or something
-// fails. When it returns no task is under way. A ctx that ends is not an error
-// of run.
+// fails. When it returns no task is under way: local ones are waited for, those of
+// another backend are called off, for they may be with a worker that hangs. A ctx
+// that ends is not an error of run.
 func (t *trainer) run(ctx context.Context) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	away, recall := context.WithCancel(inner)
+	t.recall = recall
+	defer recall()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
@@ -133,7 +138,7 @@ func (t *trainer) run(ctx context.Context) error {
 	t.feed(t.machine.Start())
 	t.allow()
 	for !t.finished() {
-		t.pump(inner)
+		t.pump(away)
 		t.watch()
 		select {
 		case o := <-t.results:
@@ -223,8 +228,8 @@ func (t *trainer) feedEval(tasks []task.Task) {
 }
 
 // pump hands waiting jobs out: graph tasks and local tensor tasks to the cores'
-// queue, other tensor tasks to the backend while it has slots. Publications that
-// are a mere note to the scheduler are done on the spot.
+// queue, other tensor tasks, under ctx, to the backend while it has slots.
+// Publications that are a mere note to the scheduler are done on the spot.
 func (t *trainer) pump(ctx context.Context) {
 	for i := 0; i < len(t.waiting); i++ { // grows while notes free other tasks
 		j := t.waiting[i]
@@ -273,6 +278,9 @@ func (t *trainer) handle(o outcome) {
 		t.complete(o)
 		return
 	}
+	if t.stopping && t.calledOff(o) {
+		return
+	}
 	key := try{o.p, o.t.ID}
 	t.tries[key]++
 	n := t.tries[key]
@@ -286,6 +294,16 @@ func (t *trainer) handle(o outcome) {
 	} else {
 		t.feedEval(t.eval.machine.Step(sched.Input{Failed: &o.t.ID}))
 	}
+}
+
+// calledOff says that a task, which has failed while the run stops, has done so because it
+// was called off, or in a way that would have had it run again.
+func (t *trainer) calledOff(o outcome) bool {
+	if !o.t.Kind.Tensor() || t.backend.Local() {
+		return false
+	}
+	var lost lostWork
+	return errors.As(o.err, &lost) || errors.Is(o.err, context.Canceled)
 }
 
 // mayRetry says whether a task that has failed n times, now with err, is run again.
@@ -453,12 +471,14 @@ func (t *trainer) listen(ctx context.Context, s kernels.Stream) {
 	}
 }
 
-// stop issues nothing more; what runs is waited for.
+// stop issues nothing more. What runs on this server's cores is waited for; nobody needs
+// any more what other backends would bring.
 func (t *trainer) stop() {
 	if t.stopping {
 		return
 	}
 	t.stopping = true
+	t.recall()
 	t.machine.Step(sched.Input{Stop: true})
 	t.waiting = nil
 	if t.current != nil {

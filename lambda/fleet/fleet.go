@@ -279,9 +279,11 @@ func (f *Fleet) program() *model.Program { return f.job.Program }
 
 var errClosed = errors.New("the run is over")
 
-// Close has all workers leave and waits until their invocations have ended. No Run may
-// be under way.
+// Close has all workers leave and waits until their invocations have ended, which it
+// makes them do after Options.Leave. No Run may be under way.
 func (f *Fleet) Close() error {
+	late := time.AfterFunc(f.opt.Leave, func() { f.cancel(errClosed) })
+	defer late.Stop()
 	f.mu.Lock()
 	f.mu.closed = true
 	if f.mu.stats.Own > 0 && !f.mu.ownTold {
@@ -300,8 +302,6 @@ func (f *Fleet) Close() error {
 	}
 	f.mu.Unlock()
 	leaving.Wait()
-	late := time.AfterFunc(f.opt.Leave, func() { f.cancel(errClosed) })
-	defer late.Stop()
 	f.wg.Wait()
 	f.cancel(errClosed)
 	if f.opt.Held != nil {
