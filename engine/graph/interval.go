@@ -7,16 +7,17 @@ import (
 	"dorylus/kernels"
 )
 
-// Cut divides the blocks of p into at most count intervals of consecutive
+// Cut divides the own blocks of p into at most count intervals of consecutive
 // blocks, balanced by the edges (and, less so, the rows) that an epoch visits,
 // not by vertices. Every interval has at least one block.
 func (p *Plan) Cut(count int) []task.Range {
-	count = min(max(count, 1), p.Blocks)
-	cost := make([]int64, p.Blocks+1) // prefix sums
-	for b := range p.Blocks {
+	first, blocks := p.Own.Lo, p.Own.Len()
+	count = min(max(count, 1), blocks)
+	cost := make([]int64, blocks+1) // prefix sums
+	for b := range blocks {
 		c := int64(1)
 		for k, l := range p.Levels {
-			rows := l.Block(b)
+			rows := l.Block(first + b)
 			c += 16 * int64(rows.Len())
 			if k > 0 && p.Hops[k-1].Fwd != nil {
 				ptr := p.Hops[k-1].Fwd.RowPtr
@@ -29,15 +30,15 @@ func (p *Plan) Cut(count int) []task.Range {
 	lo := 0
 	for i := range count {
 		left := count - i // intervals still to cut, this one included
-		target := cost[lo] + (cost[p.Blocks]-cost[lo])/int64(left)
+		target := cost[lo] + (cost[blocks]-cost[lo])/int64(left)
 		hi := lo + 1
-		for hi < p.Blocks-(left-1) && cost[hi+1]-target <= target-cost[hi] {
+		for hi < blocks-(left-1) && cost[hi+1]-target <= target-cost[hi] {
 			hi++
 		}
 		if left == 1 {
-			hi = p.Blocks
+			hi = blocks
 		}
-		cuts = append(cuts, task.Range{Lo: lo, Hi: hi})
+		cuts = append(cuts, task.Range{Lo: first + lo, Hi: first + hi})
 		lo = hi
 	}
 	return cuts

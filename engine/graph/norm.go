@@ -7,81 +7,94 @@ import (
 	"dorylus/kernels"
 )
 
-// SelfWeights says what a model that wants a self-loop of weight 1 where the
-// graph has none adds to each row: 1, or 0 where a loop exists. It is nil where
-// every row gets 1. loops is the number of explicit self-loops.
-func SelfWeights(in *kernels.CSR) (w []float32, loops int) {
-	for v := range in.Rows() {
-		row := in.Col[in.RowPtr[v]:in.RowPtr[v+1]]
-		if _, has := slices.BinarySearch(row, int32(v)); !has {
-			continue
-		}
-		if w == nil {
-			w = make([]float32, in.Rows())
-			for i := range w {
-				w[i] = 1
-			}
-		}
-		w[v] = 0
-		loops++
-	}
-	return w, loops
-}
+// Norm is a value per vertex by which gathers are normalised.
+type Norm uint8
 
-// GCNScale is D^-½ of Kipf and Welling's normalisation: one over the square root
-// of the weighted in-degree, the added self-loop included; 0 where the degree is
-// not positive. self is what SelfWeights gave.
-func GCNScale(in *kernels.CSR, self []float32) []float32 {
-	scale := make([]float32, in.Rows())
-	for v := range scale {
-		lo, hi := in.RowPtr[v], in.RowPtr[v+1]
-		deg := 1.0
-		if self != nil {
-			deg = float64(self[v])
-		}
-		if in.Val == nil {
-			deg += float64(hi - lo)
-		} else {
-			for _, w := range in.Val[lo:hi] {
-				deg += float64(w)
-			}
-		}
-		if deg > 0 {
-			scale[v] = float32(1 / math.Sqrt(deg))
-		}
-	}
-	return scale
-}
+const (
+	// SelfLoop is what a model that wants a self-loop of weight 1 where the graph has
+	// none adds to each row: 1, or 0 where a loop exists.
+	SelfLoop Norm = iota
+	// GCNScale is D^-½ of Kipf and Welling's normalisation: one over the square root
+	// of the weighted in-degree, the added self-loop included; 0 where the degree is
+	// not positive.
+	GCNScale
+	// MeanScale is one over the sum of a row's in-edge weights: what turns a sum
+	// over neighbours into their mean; 0 where the sum is 0.
+	MeanScale
+)
 
-// MeanScale is one over the sum of each row's in-edge weights: what turns a sum
-// over neighbours into their mean; 0 where the sum is 0.
-func MeanScale(in *kernels.CSR) []float32 {
-	scale := make([]float32, in.Rows())
-	for v := range scale {
-		lo, hi := in.RowPtr[v], in.RowPtr[v+1]
-		sum := float64(hi - lo)
-		if in.Val != nil {
-			sum = 0
-			for _, w := range in.Val[lo:hi] {
-				sum += float64(w)
-			}
-		}
-		if sum != 0 {
-			scale[v] = float32(1 / sum)
-		}
+// NormOf are the values of rows of in, nil for all rows. It is nil itself where all of
+// them would be 1 as a SelfLoop. Only the rows asked for are read.
+func NormOf(in *kernels.CSR, rows []int32, what Norm) []float32 {
+	n := len(rows)
+	if rows == nil {
+		n = in.Rows()
 	}
-	return scale
-}
-
-// Pick is a vector of the level's rows of a vector over store rows. It is v
-// itself where the level holds all rows.
-func (l *Level) Pick(v []float32) []float32 {
-	if l.Rows == nil || v == nil {
-		return v
+	out := make([]float32, n)
+	ones := true
+	for i := range out {
+		v := int32(i)
+		if rows != nil {
+			v = rows[i]
+		}
+		out[i] = what.of(in, v)
+		ones = ones && out[i] == 1
 	}
-	out := make([]float32, l.N)
-	for i, r := range l.Rows {
-		out[i] = v[r]
+	if ones && what == SelfLoop {
+		return nil
 	}
 	return out
+}
+
+// of is the value of one row.
+func (what Norm) of(in *kernels.CSR, v int32) float32 {
+	lo, hi := in.RowPtr[v], in.RowPtr[v+1]
+	self := 0.0
+	if what != MeanScale {
+		if _, has := slices.BinarySearch(in.Col[lo:hi], v); !has {
+			self = 1
+		}
+	}
+	if what == SelfLoop {
+		return float32(self)
+	}
+	sum := self
+	if in.Val == nil {
+		sum += float64(hi - lo)
+	} else {
+		for _, w := range in.Val[lo:hi] {
+			sum += float64(w)
+		}
+	}
+	switch {
+	case what == GCNScale && sum > 0:
+		return float32(1 / math.Sqrt(sum))
+	case what == MeanScale && sum != 0:
+		return float32(1 / sum)
+	}
+	return 0
+}
+
+// Neighbourhood is what a gather for a few rows reads.
+type Neighbourhood struct {
+	Rows, Sources Level
+	Edges         *kernels.CSR // of Rows, columns are rows of Sources
+	Self          []int32      // the row of Sources that is the row itself
+}
+
+// Around has the in-edges of rows, which are ascending, and as sources all that they
+// read and the rows themselves.
+func Around(in *kernels.CSR, rows []int32) *Neighbourhood {
+	mark := newBitset(in.Rows())
+	for _, v := range rows {
+		mark.set(v)
+		for _, u := range in.Col[in.RowPtr[v]:in.RowPtr[v+1]] {
+			mark.set(u)
+		}
+	}
+	sources := mark.list()
+	h := &Neighbourhood{Rows: Level{Rows: rows, N: len(rows)}, Sources: Level{Rows: sources, N: len(sources)}}
+	at := h.Sources.index(in.Rows())
+	h.Edges, h.Self = restrict(in, &h.Rows, at, len(sources)), pick(&h.Rows, at)
+	return h
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"dorylus/engine/store"
+	"dorylus/engine/task"
 	"dorylus/kernels"
 )
 
@@ -58,8 +59,16 @@ type Plan struct {
 	Hops              []Hop
 	// Seen lists the rows of each level that the last one depends on, ascending;
 	// nil: all, as where Options did not ask. They are fewer only where a level holds
-	// all vertices since nearly all are needed.
+	// all vertices since nearly all are needed. Of a partition they are its local rows.
 	Seen [][]int32
+	// Own are the blocks that this plan computes: all of them but for a Part.
+	Own task.Range
+	// Total is the number of rows of each level, over all partitions.
+	Total []int
+	// Needs has, by hop, the ghosts of a Part; nil without one.
+	Needs []Need
+
+	seenRows [][]int // by level and block, where Options asked for Seen
 }
 
 // Options of Build.
@@ -75,6 +84,8 @@ type Options struct {
 	Skip []bool
 	// Seen asks for Plan.Seen.
 	Seen bool
+	// Part is whose plan it is; nil: that of the only one.
+	Part *Part
 }
 
 // Build makes the plan of a pass over st.
@@ -83,8 +94,12 @@ func Build(st *store.Store, opt Options) (*Plan, error) {
 	if opt.Levels < 1 {
 		return nil, fmt.Errorf("plan a pass over %s: %d row levels: at least 1 is needed", st.Meta.Name, opt.Levels)
 	}
+	if opt.Part != nil {
+		return buildPart(st, opt)
+	}
 	p := &Plan{BlockRows: st.Meta.BlockRows}
 	p.Blocks = max((n+p.BlockRows-1)/p.BlockRows, 1)
+	p.Own = task.Range{Hi: p.Blocks}
 	p.Levels = make([]Level, opt.Levels)
 	p.Seen = make([][]int32, opt.Levels)
 	rows := opt.Seeds
@@ -97,8 +112,14 @@ func Build(st *store.Store, opt Options) (*Plan, error) {
 			rows = closure(st.In, rows)
 		}
 	}
-	if opt.Seen && opt.Seeds != nil {
-		p.see(st.In, opt.Seeds)
+	for k := range p.Levels {
+		p.Total = append(p.Total, p.Levels[k].N)
+	}
+	if opt.Seen {
+		if opt.Seeds != nil {
+			p.see(st.In, opt.Seeds)
+		}
+		p.countSeen()
 	}
 	p.Hops = make([]Hop, opt.Levels-1)
 	for k := range p.Hops {
@@ -123,6 +144,28 @@ func (p *Plan) see(in *kernels.CSR, seeds []int32) {
 		}
 	}
 }
+
+// countSeen counts the rows of each block that the last level depends on.
+func (p *Plan) countSeen() {
+	p.seenRows = make([][]int, len(p.Levels))
+	for k, seen := range p.Seen {
+		counts := make([]int, p.Blocks)
+		for b := range counts {
+			counts[b] = p.Levels[k].Block(b).Len()
+			if seen != nil {
+				counts[b] = 0
+			}
+		}
+		for _, v := range seen {
+			counts[int(v)/p.BlockRows]++
+		}
+		p.seenRows[k] = counts
+	}
+}
+
+// SeenRows is the number of rows of each block of a level that the last level depends
+// on, over all partitions. Options must have asked for Seen.
+func (p *Plan) SeenRows(level int) []int { return p.seenRows[level] }
 
 func (p *Plan) level(rows []int32, n int) Level {
 	l := Level{Rows: rows, N: n, BlockPtr: make([]int, p.Blocks+1)}
@@ -227,8 +270,13 @@ func pick(l *Level, at []int32) []int32 {
 // restrict is g with the rows of one level and the columns of another; edges to
 // columns outside it are left out. The order of a row's edges is kept.
 func restrict(g *kernels.CSR, rows *Level, col []int32, cols int) *kernels.CSR {
+	return restrictSpan(g, rows, kernels.Span{Hi: rows.N}, col, cols)
+}
+
+// restrictSpan is restrict for a span of the level's rows; others have no edges.
+func restrictSpan(g *kernels.CSR, rows *Level, span kernels.Span, col []int32, cols int) *kernels.CSR {
 	out := &kernels.CSR{Cols: cols, RowPtr: make([]int64, rows.N+1)}
-	for i := range rows.N {
+	for i := span.Lo; i < span.Hi; i++ {
 		v := rows.Store(i)
 		kept := int64(0)
 		for _, u := range g.Col[g.RowPtr[v]:g.RowPtr[v+1]] {
@@ -238,12 +286,15 @@ func restrict(g *kernels.CSR, rows *Level, col []int32, cols int) *kernels.CSR {
 		}
 		out.RowPtr[i+1] = out.RowPtr[i] + kept
 	}
+	for i := span.Hi; i < rows.N; i++ {
+		out.RowPtr[i+1] = out.RowPtr[i]
+	}
 	edges := out.RowPtr[rows.N]
 	out.Col = make([]int32, 0, edges)
 	if g.Val != nil {
 		out.Val = make([]float32, 0, edges)
 	}
-	for i := range rows.N {
+	for i := span.Lo; i < span.Hi; i++ {
 		v := rows.Store(i)
 		for e := g.RowPtr[v]; e < g.RowPtr[v+1]; e++ {
 			if c := col[g.Col[e]]; c >= 0 {
@@ -258,8 +309,8 @@ func restrict(g *kernels.CSR, rows *Level, col []int32, cols int) *kernels.CSR {
 }
 
 // Features is the level's part of a sparse feature matrix, g itself where the
-// level holds all rows.
-func (l *Level) Features(g *kernels.CSR) *kernels.CSR {
+// level holds all rows. Rows outside own, a span of the level, are empty.
+func (l *Level) Features(g *kernels.CSR, own kernels.Span) *kernels.CSR {
 	if l.Rows == nil {
 		return g
 	}
@@ -267,5 +318,5 @@ func (l *Level) Features(g *kernels.CSR) *kernels.CSR {
 	for c := range same {
 		same[c] = int32(c)
 	}
-	return restrict(g, l, same, g.Cols)
+	return restrictSpan(g, l, own, same, g.Cols)
 }

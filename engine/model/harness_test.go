@@ -34,10 +34,10 @@ func newRig(t testing.TB, dev kernels.Device, prog *Program, in, out *kernels.CS
 	must(t, err)
 	r.bwd, err = dev.Load(out)
 	must(t, err)
-	selfW, _ := graph.SelfWeights(in)
-	scale := graph.GCNScale(in, selfW)
+	selfW := graph.NormOf(in, nil, graph.SelfLoop)
+	scale := graph.NormOf(in, nil, graph.GCNScale)
 	r.scale = &kernels.Mat{Rows: len(scale), Cols: 1, Stride: 1, Host: scale}
-	r.mean = &kernels.Mat{Rows: len(scale), Cols: 1, Stride: 1, Host: graph.MeanScale(in)}
+	r.mean = &kernels.Mat{Rows: len(scale), Cols: 1, Stride: 1, Host: graph.NormOf(in, nil, graph.MeanScale)}
 	if selfW != nil {
 		r.self = &kernels.Mat{Rows: len(selfW), Cols: 1, Stride: 1, Host: selfW}
 	}

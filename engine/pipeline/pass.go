@@ -130,10 +130,10 @@ func (p *pass) bind(in *inputs, w *workers, c passConfig) error {
 		var err error
 		switch {
 		case b == model.X && c.sparse:
-			p.rows0 = level.Features(in.st.Sparse)
+			p.rows0 = level.Features(in.st.Sparse, level.Span(p.plan.Own))
 			p.sparse, err = in.load(p.rows0)
 		case spec.Const:
-			p.full[b], err = in.constant(p.prog, b, level, w)
+			p.full[b], err = in.constant(p.prog, b, level, level.Span(p.plan.Own), w)
 		case spec.Edges:
 			p.full[b], err = p.edgeBuffer(in, p.sparse)
 		default:
@@ -246,7 +246,8 @@ func (p *pass) contexts(in *inputs, c passConfig) {
 	}
 	var targets *kernels.CSR
 	if c.multi != nil && c.labels != nil {
-		targets = p.plan.Levels[p.prog.Levels-1].Features(c.multi)
+		last := &p.plan.Levels[p.prog.Levels-1]
+		targets = last.Features(c.multi, last.Span(p.plan.Own))
 	}
 	self := make([][]int32, len(p.plan.Hops))
 	for k := range self {
