@@ -18,7 +18,7 @@ import (
 // vertices for the levels that only they and their neighbours are in. As a share
 // cannot be traded for more than its weight, a partition of average cost holds at most
 // twice the average edges and four times the average bytes or training vertices,
-// whatever the graph is like; measured imbalances are a few percent.
+// whatever the graph is like.
 const (
 	edgeShare  = 2
 	byteShare  = 1
@@ -105,17 +105,13 @@ func nearer(a, b, want uint64) bool {
 // rounding changes no cut.
 func blockCosts(st *store.Store, train []int32) []uint64 {
 	const unit = 1 << 44
-	m := &st.Meta
 	loads := Loads(st, train)
 	blocks := len(loads) - 1
 	all := loads[blocks]
 	cost := make([]uint64, blocks+1)
 	for b, l := range loads {
-		cost[b] = edgeShare*share(l.Edges, all.Edges, unit) + byteShare*share(l.Bytes, all.Bytes, unit) +
+		cost[b] = edgeShare*share(l.Edges, all.Edges, unit) + byteShare*share(l.memory(), all.memory(), unit) +
 			trainShare*share(int64(l.Train), int64(all.Train), unit)
-	}
-	if m.Vertices == 0 {
-		return make([]uint64, blocks+1)
 	}
 	return cost
 }
@@ -134,16 +130,25 @@ func share(part, all int64, unit uint64) uint64 {
 type Load struct {
 	Rows  int
 	Edges int64 // in-edges and out-edges
-	// Bytes of the store's edges and features, and an estimate of activations and
-	// gradients.
+	// Bytes of the store's edges, features, and what it has for each row.
 	Bytes int64
 	Train int // training vertices
 }
+
+// memory is Bytes and an estimate of activations and gradients.
+func (l Load) memory() int64 { return l.Bytes + int64(l.Rows)*rowBytes }
 
 // Loads are the sums over the first b blocks, for every b from 0 to the number of
 // blocks. Of a mapped store it reads the row offsets at the borders of blocks only.
 func Loads(st *store.Store, train []int32) []Load {
 	m := &st.Meta
+	perRow := int64(8 + 4 + len(st.Splits)) // offset, order, roles
+	if st.Labels != nil {
+		perRow += 4
+	}
+	if st.Out != st.In {
+		perRow += 8
+	}
 	loads := make([]Load, Blocks(m)+1)
 	edge := int64(4)
 	if m.Weighted {
@@ -159,7 +164,7 @@ func Loads(st *store.Store, train []int32) []Load {
 			l.Edges = stored + st.Out.RowPtr[row]
 			stored = l.Edges
 		}
-		l.Bytes = stored*edge + int64(row)*rowBytes
+		l.Bytes = stored*edge + int64(row)*perRow
 		switch {
 		case st.Dense != nil:
 			l.Bytes += int64(row) * int64(st.Dense.Stride) * 4
@@ -168,7 +173,7 @@ func Loads(st *store.Store, train []int32) []Load {
 			if st.Sparse.Val != nil {
 				entry = 8
 			}
-			l.Bytes += st.Sparse.RowPtr[row] * entry
+			l.Bytes += st.Sparse.RowPtr[row]*entry + int64(row)*8
 		}
 		l.Train, _ = slices.BinarySearch(train, int32(min(row, 1<<31-1)))
 	}

@@ -59,6 +59,9 @@ type reader struct {
 	opt  OpenOptions
 	meta Meta
 	maps [][]byte
+	// part, if not nil, is what the store is opened for: rows are checked when they
+	// are taken, and files noted there.
+	part *Part
 }
 
 func (r *reader) unmap() error {
@@ -80,8 +83,10 @@ func (r *reader) read() (*Store, error) {
 	if s.Order, err = load[int32](r, orderFile, m.Vertices); err != nil {
 		return nil, err
 	}
-	if s.Rank, err = invert(s.Order); err != nil {
-		return nil, fmt.Errorf("%s: %w", orderFile, err)
+	if r.part == nil {
+		if s.Rank, err = invert(s.Order); err != nil {
+			return nil, fmt.Errorf("%s: %w", orderFile, err)
+		}
 	}
 	if s.In, err = r.graph(inPtrFile, inColFile, inValFile); err != nil {
 		return nil, err
@@ -91,7 +96,7 @@ func (r *reader) read() (*Store, error) {
 		if s.Out, err = r.graph(outPtrFile, outColFile, outValFile); err != nil {
 			return nil, err
 		}
-	} else if r.opt.Verify && !sameAsTranspose(s.In) {
+	} else if r.opt.Verify && r.part == nil && !sameAsTranspose(s.In) {
 		return nil, fmt.Errorf("%s: the edges are not symmetric, but %s says so: prepare the data again", inColFile, MetaFile)
 	}
 	if err := r.features(s); err != nil {
@@ -199,7 +204,7 @@ func (r *reader) array(name, dtype string, want []int) ([]byte, error) {
 		return nil, fmt.Errorf("%s says its shape is %v", MetaFile, entry.Shape)
 	}
 	n *= width(dtype)
-	file, err := r.contents(name, n)
+	file, isMap, err := r.contents(name, n)
 	if err != nil {
 		return nil, err
 	}
@@ -214,12 +219,37 @@ func (r *reader) array(name, dtype string, want []int) ([]byte, error) {
 		return nil, fmt.Errorf("the file has %d bytes, its header and shape %v want %d: copy or prepare it again", len(file), gotShape, start+n)
 	}
 	if r.opt.Verify {
-		sum := sha256.Sum256(file)
-		if got := hex.EncodeToString(sum[:]); got != entry.SHA256 {
+		got, err := r.checksum(name, file)
+		if err != nil {
+			return nil, err
+		}
+		if got != entry.SHA256 {
 			return nil, fmt.Errorf("its SHA-256 is %s, %s says %s: copy or prepare it again", got, MetaFile, entry.SHA256)
 		}
 	}
+	if r.part != nil {
+		r.part.note(name, file, start, isMap)
+	}
 	return file[start:], nil
+}
+
+// checksum is the SHA-256 of a file. For a part it is read from the file, so that the
+// mapping stays untouched.
+func (r *reader) checksum(name string, file []byte) (string, error) {
+	h := sha256.New()
+	if r.part == nil {
+		h.Write(file)
+	} else {
+		f, err := os.Open(filepath.Join(r.dir, name))
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		if _, err := io.Copy(h, f); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // fits compares a shape with the one wanted, where -1 stands for any size.
@@ -237,41 +267,44 @@ func fits(shape, want []int) bool {
 
 // contents is a file with size bytes of data as bytes: mapped, or read where that
 // is asked for or mapping is not possible.
-func (r *reader) contents(name string, size int) ([]byte, error) {
+func (r *reader) contents(name string, size int) (data []byte, isMap bool, err error) {
 	f, err := os.Open(filepath.Join(r.dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the file is missing: copy or prepare the store again")
+		return nil, false, fmt.Errorf("the file is missing: copy or prepare the store again")
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("it is not a regular file")
+		return nil, false, fmt.Errorf("it is not a regular file")
 	}
 	if n := info.Size(); n < int64(size) || n > int64(size)+npyMaxHeader+12 {
-		return nil, fmt.Errorf("the file has %d bytes, %s wants a header and %d: copy or prepare it again", n, MetaFile, size)
+		return nil, false, fmt.Errorf("the file has %d bytes, %s wants a header and %d: copy or prepare it again", n, MetaFile, size)
 	}
 	if !r.opt.Read {
 		if data, err := mapFile(f, info.Size()); err == nil {
 			r.maps = append(r.maps, data)
-			return data, nil
+			if r.part != nil {
+				adviseRandom(data)
+			}
+			return data, true, nil
 		}
 	}
-	data, err := allocate(info.Size())
+	data, err = allocate(info.Size())
 	if err == nil {
 		r.maps = append(r.maps, data)
 	} else {
 		data = alignedBytes(info.Size())
 	}
 	if _, err := io.ReadFull(f, data); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return data, nil
+	return data, false, nil
 }
 
 // alignedBytes is memory whose start is on a 64-byte boundary, as a mapping's is.
@@ -318,21 +351,49 @@ func (r *reader) csr(ptr, col string, rows, cols int, entries int64) (*kernels.C
 	if last := g.RowPtr[rows]; last != int64(len(g.Col)) {
 		return nil, fmt.Errorf("%s: the last row ends at %d, but %s has %d entries", ptr, last, col, len(g.Col))
 	}
-	for v := range rows {
+	if r.part != nil {
+		return g, nil // checked by rows
+	}
+	if err := checkOffsets(g, ptr, kernels.Span{Hi: rows}); err != nil {
+		return nil, err
+	}
+	return g, checkColumns(g, col, kernels.Span{Hi: rows})
+}
+
+// checkOffsets checks that the offsets of some rows do not fall or leave the entries.
+func checkOffsets(g *kernels.CSR, ptr string, rows kernels.Span) error {
+	if lo, hi := g.RowPtr[rows.Lo], g.RowPtr[rows.Hi]; lo < 0 || hi > int64(len(g.Col)) {
+		return fmt.Errorf("%s: rows %d to %d are entries %d to %d of %d", ptr, rows.Lo, rows.Hi, lo, hi, len(g.Col))
+	}
+	for v := rows.Lo; v < rows.Hi; v++ {
 		if g.RowPtr[v] > g.RowPtr[v+1] {
-			return nil, fmt.Errorf("%s: row %d starts at %d, before row %d at %d", ptr, v+1, g.RowPtr[v+1], v, g.RowPtr[v])
+			return fmt.Errorf("%s: row %d starts at %d, before row %d at %d", ptr, v+1, g.RowPtr[v+1], v, g.RowPtr[v])
 		}
 	}
-	for v := range rows {
-		before := int32(-1)
-		for _, u := range g.Col[g.RowPtr[v]:g.RowPtr[v+1]] {
-			if u <= before || int(u) >= cols {
-				return nil, fmt.Errorf("%s: row %d has column %d after %d, want ascending ones in 0..%d", col, v, u, before, cols-1)
-			}
-			before = u
+	return nil
+}
+
+// checkColumns checks that the columns of some rows, whose offsets are good, ascend
+// inside their range.
+func checkColumns(g *kernels.CSR, col string, rows kernels.Span) error {
+	for v := rows.Lo; v < rows.Hi; v++ {
+		if err := checkRow(g.Col[g.RowPtr[v]:g.RowPtr[v+1]], col, v, g.Cols); err != nil {
+			return err
 		}
 	}
-	return g, nil
+	return nil
+}
+
+// checkRow is checkColumns for one row.
+func checkRow(row []int32, col string, v, cols int) error {
+	before := int32(-1)
+	for _, u := range row {
+		if u <= before || int(u) >= cols {
+			return fmt.Errorf("%s: row %d has column %d after %d, want ascending ones in 0..%d", col, v, u, before, cols-1)
+		}
+		before = u
+	}
+	return nil
 }
 
 func (r *reader) features(s *Store) error {
@@ -372,9 +433,16 @@ func (r *reader) labels(s *Store) (err error) {
 			return err
 		}
 	}
-	for v, c := range s.Labels {
-		if c < -1 || int(c) >= r.meta.Classes {
-			return fmt.Errorf("%s: row %d has label %d, want -1..%d", labelsFile, v, c, r.meta.Classes-1)
+	if r.part != nil {
+		return nil // checked by rows
+	}
+	return checkLabels(s, kernels.Span{Hi: r.meta.Vertices})
+}
+
+func checkLabels(s *Store, rows kernels.Span) error {
+	for v := rows.Lo; v < rows.Hi; v++ {
+		if c := s.Labels[v]; c < -1 || int(c) >= s.Meta.Classes {
+			return fmt.Errorf("%s: row %d has label %d, want -1..%d", labelsFile, v, c, s.Meta.Classes-1)
 		}
 	}
 	return nil
@@ -390,8 +458,10 @@ func (r *reader) multi(s *Store) error {
 	if g.Col, err = load[int32](r, multiColFile, -1); err != nil {
 		return err
 	}
-	if err := g.Validate(); err != nil {
-		return fmt.Errorf("%s: %w", multiColFile, err)
+	if r.part == nil {
+		if err := g.Validate(); err != nil {
+			return fmt.Errorf("%s: %w", multiColFile, err)
+		}
 	}
 	s.Multi = g
 	return nil
@@ -441,6 +511,10 @@ func (r *reader) ids(s *Store) error {
 	}
 	if start[0] != 0 || start[len(start)-1] != int64(len(blob)) {
 		return fmt.Errorf("%s: offsets run from %d to %d over %d bytes", idsStartFile, start[0], start[len(start)-1], len(blob))
+	}
+	if r.part != nil {
+		r.part.nameStart, r.part.nameText = start, blob
+		return nil // read by Names
 	}
 	for v := range r.meta.Vertices {
 		if start[v] > start[v+1] || start[v+1] > int64(len(blob)) {
