@@ -18,11 +18,13 @@ import (
 // vertices for the levels that only they and their neighbours are in. As a share
 // cannot be traded for more than its weight, a partition of average cost holds at most
 // twice the average edges and four times the average bytes or training vertices,
-// whatever the graph is like.
+// whatever the graph is like. Where less than 1/trainFull of the vertices are training
+// ones, their weight falls with their number, or a handful would outweigh the graph.
 const (
 	edgeShare  = 2
 	byteShare  = 1
 	trainShare = 1
+	trainFull  = 10
 )
 
 // rowBytes is what a row takes beside its edges and features: activations and
@@ -78,12 +80,13 @@ func Partition(st *store.Store, train []int32, parts int) []task.Range {
 	}
 	fits(high)
 	cuts := make([]task.Range, parts)
+	lumps := findLumps(cost, runs)
 	lo := 0
 	for i := range runs {
 		// The end: not before first[i+1], at most the limit away, and there as near as
 		// can be to an equal share of the rest.
 		hi := max(first[i+1], lo+1)
-		want := cost[lo] + (cost[blocks]-cost[lo])/uint64(runs-i)
+		want := cost[lo] + lumps.share(cost, lo, runs-i)
 		for last := blocks - (runs - 1 - i); hi < last && cost[hi+1]-cost[lo] <= high && nearer(cost[hi+1], cost[hi], want); {
 			hi++
 		}
@@ -94,6 +97,37 @@ func Partition(st *store.Store, train []int32, parts int) []task.Range {
 		cuts[i] = task.Range{Lo: blocks, Hi: blocks}
 	}
 	return cuts
+}
+
+// lumps are the blocks that cost more than an equal share of what the others cost: each
+// takes a run of its own. They are prefix sums over the blocks.
+type lumps struct {
+	cost  []uint64
+	count []int
+}
+
+func findLumps(cost []uint64, runs int) lumps {
+	blocks := len(cost) - 1
+	l := lumps{make([]uint64, blocks+1), make([]int, blocks+1)}
+	for found := -1; found != l.count[blocks]; { // each round finds more of them
+		found = l.count[blocks]
+		share := l.share(cost, 0, runs)
+		for b := range blocks {
+			l.cost[b+1], l.count[b+1] = l.cost[b], l.count[b]
+			if c := cost[b+1] - cost[b]; c > share {
+				l.cost[b+1] += c
+				l.count[b+1]++
+			}
+		}
+	}
+	return l
+}
+
+// share is what each of so many runs from block lo on takes that is none for a lump.
+func (l *lumps) share(cost []uint64, lo, runs int) uint64 {
+	last := len(cost) - 1
+	rest := cost[last] - cost[lo] - (l.cost[last] - l.cost[lo])
+	return rest / uint64(max(runs-(l.count[last]-l.count[lo]), 1))
 }
 
 // nearer says that a is at least as near to want as b, the smaller one.
@@ -108,10 +142,11 @@ func blockCosts(st *store.Store, train []int32) []uint64 {
 	loads := Loads(st, train)
 	blocks := len(loads) - 1
 	all := loads[blocks]
+	trainUnit := share(int64(min(all.Train*trainFull, all.Rows)), int64(all.Rows), unit)
 	cost := make([]uint64, blocks+1)
 	for b, l := range loads {
 		cost[b] = edgeShare*share(l.Edges, all.Edges, unit) + byteShare*share(l.memory(), all.memory(), unit) +
-			trainShare*share(int64(l.Train), int64(all.Train), unit)
+			trainShare*share(int64(l.Train), int64(all.Train), trainUnit)
 	}
 	return cost
 }

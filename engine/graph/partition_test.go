@@ -152,6 +152,22 @@ func TestPartitionWeighsTraining(t *testing.T) {
 	}
 }
 
+// A block that costs more than its share leaves the other runs equal, wherever it is.
+func TestPartitionAroundALump(t *testing.T) {
+	for _, at := range []int{0, 50, 99} {
+		degree := make([]int, 16*100)
+		for v := range degree {
+			degree[v] = 4
+		}
+		degree[16*at] = 4 * 16 * 60
+		for i, r := range Partition(sized(degree, 0), nil, 10) {
+			if n := r.Len(); r.Has(at) != (n == 1) || n > 17 || n != 1 && n < 5 {
+				t.Errorf("hub in block %d: run %d of 10 is %v, want one of 5 to 17 blocks, or the hub's alone", at, i, r)
+			}
+		}
+	}
+}
+
 func TestBlockSpan(t *testing.T) {
 	m := &store.Meta{Vertices: 35, BlockRows: 16}
 	got := fmt.Sprint(Blocks(m), BlockSpan(m, task.Range{Lo: 1, Hi: 3}), BlockSpan(m, task.Range{Lo: 3, Hi: 3}))
