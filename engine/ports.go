@@ -148,16 +148,19 @@ type Weights struct {
 	Mats    []*kernels.Mat
 }
 
-// BlockGrad is what one block adds to the gradient of one parameter.
+// BlockGrad is what one block adds to the gradient of one parameter, or the sum of what
+// the blocks [Block,Block+Span) add, which are all those below one node of the tree in
+// which sums over blocks are made (params.Subtrees). Span 0 is 1.
 type BlockGrad struct {
-	Param, Block int
-	G            *kernels.Mat // nil: the block adds nothing
+	Param, Block, Span int
+	G                  *kernels.Mat // nil: the blocks add nothing
 }
 
-// BlockLoss is what one block adds to the loss.
+// BlockLoss is what one block adds to the loss, or the blocks below one node, as in
+// BlockGrad.
 type BlockLoss struct {
-	Block int
-	Loss  float64
+	Block, Span int
+	Loss        float64
 }
 
 // Push is what one finished tensor task sends to the parameter server.
@@ -190,7 +193,8 @@ type Params interface {
 	Buffer(param int) *kernels.Mat
 	// Push hands over gradients and losses; the server owns the matrices from
 	// then on. Each (epoch, param, block) and (epoch, block) counts once;
-	// repeats are dropped. The last one of an epoch makes the next version.
+	// repeats, of a sum with the same Span, are dropped. The last one of an
+	// epoch makes the next version.
 	Push(ctx context.Context, p *Push) error
 	// Updates delivers each new version once, in order. It is closed by Close.
 	Updates() <-chan Update

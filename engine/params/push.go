@@ -55,9 +55,10 @@ func (s *Server) Buffer(param int) *kernels.Mat {
 	return kernels.FromSlice(spec.Rows, spec.Cols, make([]float32, spec.Rows*spec.Cols))
 }
 
-// Push hands over gradients, made in matrices of Buffer, and losses. Each (epoch,
-// param, block) and (epoch, block) counts once; repeats are dropped, and so is what
-// comes when the epoch's update has been made. The caller adds what it brings to
+// Push hands over gradients, made in matrices of Buffer, and losses, of single blocks or
+// summed below nodes of the tree. Each (epoch, param, block) and (epoch, block) counts
+// once; repeats are dropped, and so is what comes when the epoch's update has been made. A
+// sum of which only a part has arrived before is an error. The caller adds what it brings to
 // what waits for it; if it brings the last of an epoch it makes the next version
 // before Push returns.
 //
@@ -102,8 +103,8 @@ func (s *Server) Push(ctx context.Context, p *engine.Push) error {
 // checkPush refuses what fits no parameter or block, before anything is counted.
 func (s *Server) checkPush(p *engine.Push) error {
 	for _, g := range p.Grads {
-		if g.Param < 0 || g.Param >= len(s.cfg.Specs) || g.Block < 0 || g.Block >= s.cfg.Blocks {
-			return fmt.Errorf("gradient of parameter %d of %d, block %d of %d", g.Param, len(s.cfg.Specs), g.Block, s.cfg.Blocks)
+		if _, ok := s.shape.over(g.Block, max(g.Span, 1)); !ok || g.Param < 0 || g.Param >= len(s.cfg.Specs) {
+			return fmt.Errorf("gradient of parameter %d of %d, %s", g.Param, len(s.cfg.Specs), s.noNode(g.Block, g.Span))
 		}
 		spec := s.cfg.Specs[g.Param]
 		if g.G != nil && (g.G.Rows != spec.Rows || g.G.Cols != spec.Cols) {
@@ -111,11 +112,19 @@ func (s *Server) checkPush(p *engine.Push) error {
 		}
 	}
 	for _, l := range p.Losses {
-		if l.Block < 0 || l.Block >= s.cfg.Blocks {
-			return fmt.Errorf("loss of block %d of %d", l.Block, s.cfg.Blocks)
+		if _, ok := s.shape.over(l.Block, max(l.Span, 1)); !ok {
+			return fmt.Errorf("loss of %s", s.noNode(l.Block, l.Span))
 		}
 	}
 	return nil
+}
+
+// noNode names blocks that are not those below one node.
+func (s *Server) noNode(block, span int) string {
+	if span <= 1 {
+		return fmt.Sprintf("block %d of %d", block, s.cfg.Blocks)
+	}
+	return fmt.Sprintf("blocks [%d,%d) of %d, want all below one node of the tree of sums", block, block+span, s.cfg.Blocks)
 }
 
 // sum is what has arrived of an epoch, nil if its update has been made. mu is held.
@@ -135,10 +144,18 @@ func (s *Server) addLoss(epoch int, l engine.BlockLoss) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.sum(epoch)
-	if e == nil || !e.losses.claim(l.Block) {
+	if e == nil {
 		return nil
 	}
-	n, v := node{k: l.Block}, l.Loss
+	first, mixed := e.losses.claimSpan(l.Block, max(l.Span, 1))
+	if mixed {
+		return fmt.Errorf("epoch %d: the loss of blocks [%d,%d) has arrived before in part: it was cut in another way", epoch, l.Block, l.Block+l.Span)
+	}
+	if !first {
+		return nil
+	}
+	n, _ := s.shape.over(l.Block, max(l.Span, 1))
+	v := l.Loss
 	for {
 		left, right, what := e.losses.settle(&n, v)
 		switch what {
@@ -157,13 +174,14 @@ func (s *Server) addLoss(epoch int, l engine.BlockLoss) error {
 	}
 }
 
-// addGrad counts one block's gradient and adds up as far as that lets it.
+// addGrad counts the gradient of one block, or of those below one node, and adds up as
+// far as that lets it.
 func (s *Server) addGrad(stream kernels.Stream, epoch int, g engine.BlockGrad) error {
 	e, m, err := s.claimGrad(epoch, g)
 	if e == nil || err != nil {
 		return err
 	}
-	n := node{k: g.Block}
+	n, _ := s.shape.over(g.Block, max(g.Span, 1))
 	for {
 		s.mu.Lock()
 		left, right, what := e.grads[g.Param].settle(&n, m)
@@ -204,8 +222,18 @@ func (s *Server) claimGrad(epoch int, g engine.BlockGrad) (*epochSum, *kernels.M
 		delete(s.mu.lent, g.G)
 	}
 	e := s.sum(epoch)
-	if e == nil || !e.grads[g.Param].claim(g.Block) {
+	first, mixed := false, false
+	if e != nil {
+		first, mixed = e.grads[g.Param].claimSpan(g.Block, max(g.Span, 1))
+	}
+	if !first {
 		s.mu.put(g.Param, m)
+	}
+	if mixed {
+		return nil, nil, fmt.Errorf("epoch %d: the gradient of %s, blocks [%d,%d), has arrived before in part: it was cut in another way",
+			epoch, s.cfg.Specs[g.Param].Name, g.Block, g.Block+g.Span)
+	}
+	if !first {
 		return nil, nil, nil
 	}
 	if !known {

@@ -90,6 +90,35 @@ func push(s *Server, epoch int, params, blocks []int, losses bool) *engine.Push 
 	return p
 }
 
+// summed is what the task of the blocks [lo,hi) sends that adds up below nodes by itself,
+// as wide as they are or, at the end of all blocks, cut off there.
+func summed(s *Server, epoch int, params []int, lo, hi int, losses bool) *engine.Push {
+	p := &engine.Push{ID: task.ID{Epoch: epoch, Interval: lo}}
+	runs := Subtrees(lo, hi)
+	if n := len(runs); n > 1 && hi == s.cfg.Blocks {
+		if _, ok := s.shape.over(runs[n-2].Lo, hi-runs[n-2].Lo); ok {
+			runs = append(runs[:n-2], task.Range{Lo: runs[n-2].Lo, Hi: hi})
+		}
+	}
+	for _, run := range runs {
+		for _, k := range params {
+			if sum := treeGradient(epoch, k, run.Lo, run.Hi); sum == nil {
+				p.Grads = append(p.Grads, engine.BlockGrad{Param: k, Block: run.Lo, Span: run.Len()})
+			} else {
+				g := s.Buffer(k)
+				for r := range g.Rows {
+					copy(g.Row(r), sum.Row(r))
+				}
+				p.Grads = append(p.Grads, engine.BlockGrad{Param: k, Block: run.Lo, Span: run.Len(), G: g})
+			}
+		}
+		if losses {
+			p.Losses = append(p.Losses, engine.BlockLoss{Block: run.Lo, Span: run.Len(), Loss: treeLoss(epoch, run.Lo, run.Hi)})
+		}
+	}
+	return p
+}
+
 // whole pushes all that an epoch needs, block after block.
 func whole(t *testing.T, s *Server, epoch int) {
 	t.Helper()
@@ -124,8 +153,9 @@ func bits(st *State) string {
 }
 
 // TestEachGradientCountsOnce pushes the blocks of several epochs from several
-// goroutines in random order, some twice and some long after their epoch, and wants
-// the bits of an orderly run, one update per version, and an empty stash.
+// goroutines in random order, in intervals of which some add up by themselves, some twice
+// and some long after their epoch, and wants the bits of an orderly run, one update per
+// version, and an empty stash.
 func TestEachGradientCountsOnce(t *testing.T) {
 	seeds := 1500
 	if testing.Short() {
@@ -135,7 +165,7 @@ func TestEachGradientCountsOnce(t *testing.T) {
 	orderly := map[int]string{}
 	for seed := range uint64(seeds) {
 		rng := rand.New(rand.NewPCG(seed, 5))
-		blocks := 1 + rng.IntN(9)
+		blocks := 1 + rng.IntN(12)
 		if orderly[blocks] == "" {
 			s := open(t, Config{Blocks: blocks})
 			for e := range epochs {
@@ -146,9 +176,16 @@ func TestEachGradientCountsOnce(t *testing.T) {
 		s := open(t, Config{Blocks: blocks, Intervals: blocks})
 		var jobs []func() *engine.Push
 		for e := range epochs {
-			for b := range blocks {
+			for lo, hi := 0, 0; lo < blocks; lo = hi {
+				hi = lo + 1 + rng.IntN(blocks-lo)
+				sums := rng.IntN(2) == 0
 				for _, params := range [][]int{{0}, {1}} { // as two tasks of a program do
-					job := func() *engine.Push { return push(s, e, params, []int{b}, params[0] == 1) }
+					job := func() *engine.Push {
+						if sums {
+							return summed(s, e, params, lo, hi, params[0] == 1)
+						}
+						return push(s, e, params, interval(lo, hi), params[0] == 1)
+					}
 					jobs = append(jobs, job)
 					if rng.IntN(3) == 0 {
 						jobs = append(jobs, job)
@@ -205,6 +242,83 @@ func treeLoss(epoch, lo, hi int) float64 {
 	return treeLoss(epoch, lo, lo+half) + treeLoss(epoch, lo+half, hi)
 }
 
+// interval are the blocks [lo,hi).
+func interval(lo, hi int) []int {
+	var out []int
+	for b := lo; b < hi; b++ {
+		out = append(out, b)
+	}
+	return out
+}
+
+// treeGradient is the same for a gradient; nil is zero.
+func treeGradient(epoch, param, lo, hi int) *kernels.Mat {
+	if hi-lo == 1 {
+		if addsNothing(epoch, param, lo) {
+			return nil
+		}
+		m := kernels.FromSlice(small[param].Rows, small[param].Cols, make([]float32, small[param].Rows*small[param].Cols))
+		gradient(m, epoch, param, lo)
+		return m
+	}
+	half := 1
+	for 2*half < hi-lo {
+		half *= 2
+	}
+	a, b := treeGradient(epoch, param, lo, lo+half), treeGradient(epoch, param, lo+half, hi)
+	if a == nil || b == nil {
+		if a == nil {
+			a = b
+		}
+		return a
+	}
+	for i := range b.Host {
+		a.Host[i] += b.Host[i]
+	}
+	return a
+}
+
+// TestSubtrees: the runs are those below nodes of any tree, no two of them could be one,
+// and they are all of the blocks.
+func TestSubtrees(t *testing.T) {
+	for hi := range 40 {
+		for lo := range hi + 1 {
+			runs, at := Subtrees(lo, hi), lo
+			for i, r := range runs {
+				if _, ok := newShape(hi).over(r.Lo, r.Len()); !ok || r.Lo != at {
+					t.Fatalf("[%d,%d) is cut into %v: no node is over %v", lo, hi, runs, r)
+				}
+				if at = r.Hi; i == 0 {
+					continue
+				}
+				if before := runs[i-1]; before.Len() == r.Len() && before.Lo%(2*r.Len()) == 0 {
+					t.Fatalf("[%d,%d) is cut into %v: %v and %v are below one node", lo, hi, runs, before, r)
+				}
+			}
+			if at != hi {
+				t.Fatalf("[%d,%d) is cut into %v", lo, hi, runs)
+			}
+		}
+	}
+}
+
+// TestSumsCutInAnotherWay: what has counted in part already is refused, and nothing of it
+// is counted again.
+func TestSumsCutInAnotherWay(t *testing.T) {
+	for says, again := range map[string]func(s *Server) *engine.Push{
+		"the gradient of": func(s *Server) *engine.Push { return summed(s, 0, []int{0}, 0, 4, false) },
+		"the loss of":     func(s *Server) *engine.Push { return summed(s, 0, nil, 0, 4, true) },
+	} {
+		s := open(t, Config{Blocks: 8})
+		if err := s.Push(t.Context(), push(s, 0, []int{0}, []int{1, 2}, true)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Push(t.Context(), again(s)); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "blocks [0,4)") {
+			t.Errorf("%v, want an error with %q", err, says)
+		}
+	}
+}
+
 // TestGradientSums holds the sums, which plain SGD shows, to the recursive tree.
 func TestGradientSums(t *testing.T) {
 	for blocks := 1; blocks <= 40; blocks++ {
@@ -214,30 +328,10 @@ func TestGradientSums(t *testing.T) {
 		whole(t, s, 0)
 		st := snapshot(t, s)
 		for p, w := range st.Weights {
-			var sum func(lo, hi int) []float32
-			sum = func(lo, hi int) []float32 {
-				if hi-lo == 1 {
-					if addsNothing(0, p, lo) {
-						return nil
-					}
-					m := kernels.FromSlice(w.Rows, w.Cols, make([]float32, w.Rows*w.Cols))
-					gradient(m, 0, p, lo)
-					return m.Host
-				}
-				half := 1
-				for 2*half < hi-lo {
-					half *= 2
-				}
-				a, b := sum(lo, lo+half), sum(lo+half, hi)
-				if a == nil {
-					return b
-				}
-				for i := range b {
-					a[i] += b[i]
-				}
-				return a
+			var want []float32
+			if sum := treeGradient(0, p, 0, blocks); sum != nil {
+				want = sum.Host
 			}
-			want := sum(0, blocks)
 			if want == nil {
 				want = make([]float32, len(w.Host))
 			}
@@ -359,6 +453,8 @@ func TestBadPushes(t *testing.T) {
 		{engine.Push{Grads: []engine.BlockGrad{{Param: 2}}}, "parameter 2 of 2"},
 		{engine.Push{Grads: []engine.BlockGrad{{Param: -1}}}, "parameter -1 of 2"},
 		{engine.Push{Grads: []engine.BlockGrad{{Block: 2}}}, "block 2 of 2"},
+		{engine.Push{Grads: []engine.BlockGrad{{Block: 1, Span: 2}}}, "blocks [1,3) of 2"},
+		{engine.Push{Losses: []engine.BlockLoss{{Span: 3}}}, "blocks [0,3) of 2"},
 		{engine.Push{Grads: []engine.BlockGrad{{Param: 0, G: good}}}, "is 1 x 2, want 3 x 2"},
 		{engine.Push{Losses: []engine.BlockLoss{{Block: -1}}}, "loss of block -1 of 2"},
 	} {

@@ -1,5 +1,7 @@
 package params
 
+import "dorylus/engine/task"
+
 // Sums over blocks are made in a fixed binary tree: the leaves are the blocks in
 // order, a node is its left child plus its right one, and where there is no right
 // one the left passes through. So the bits of a sum depend on the number of blocks
@@ -39,11 +41,57 @@ func newTree[T any](s shape) *tree[T] {
 	return &tree[T]{shape: s, arrived: make([]bool, s.counts[0]), full: make([]bool, s.nodes), value: make([]T, s.nodes)}
 }
 
+// over is the node over the leaves [lo,lo+span), and whether there is one. A node with
+// the leaves of its left child alone counts as that.
+func (s shape) over(lo, span int) (node, bool) {
+	leaves := s.counts[0]
+	if lo < 0 || lo >= leaves || span < 1 || span > leaves-lo {
+		return node{}, false
+	}
+	level := 0
+	for 1<<level < span {
+		level++
+	}
+	k := lo >> level
+	return node{level, k}, k<<level == lo && min((k+1)<<level, leaves) == lo+span
+}
+
+// Subtrees cuts the blocks [lo,hi) into the fewest runs of 2ⁿ blocks each of which is
+// all that is below a node of the tree, however many blocks there are in all: what may be
+// added up apart from the others. The sum of a run is made like that of all blocks: in
+// pairs from its first block on.
+func Subtrees(lo, hi int) []task.Range {
+	var runs []task.Range
+	for lo < hi {
+		span := 1
+		for lo&span == 0 && lo+2*span <= hi {
+			span *= 2
+		}
+		runs = append(runs, task.Range{Lo: lo, Hi: lo + span})
+		lo += span
+	}
+	return runs
+}
+
 // claim says whether leaf k arrives for the first time.
 func (t *tree[T]) claim(k int) bool {
-	first := !t.arrived[k]
-	t.arrived[k] = true
+	first, _ := t.claimSpan(k, 1)
 	return first
+}
+
+// claimSpan says whether the leaves [lo,lo+span) arrive for the first time. mixed says
+// that only some of them do, and claims none.
+func (t *tree[T]) claimSpan(lo, span int) (first, mixed bool) {
+	first = !t.arrived[lo]
+	for _, arrived := range t.arrived[lo : lo+span] {
+		if arrived == first {
+			return false, true
+		}
+	}
+	for k := range span {
+		t.arrived[lo+k] = true
+	}
+	return first, false
 }
 
 // What settle found.
