@@ -43,6 +43,7 @@ type Handler func(conn wire.Conn, stop func()) error
 // Server accepts workers.
 type Server struct {
 	handler Handler
+	door    *door
 	grpc    *grpc.Server
 	served  chan error
 	streams sync.WaitGroup
@@ -50,16 +51,17 @@ type Server struct {
 
 // Listen serves on lis until Close.
 func Listen(lis net.Listener, cert tls.Certificate, handler Handler) *Server {
-	s := &Server{handler: handler, served: make(chan error, 1)}
+	s := &Server{handler: handler, door: newDoor(lis), served: make(chan error, 1)}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13})),
 		grpc.MaxRecvMsgSize(wire.MaxMessage), grpc.MaxSendMsgSize(maxShard),
 		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
+		grpc.ConnectionTimeout(greeting),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 	)
 	s.grpc.RegisterService(&desc, s)
-	go func() { s.served <- s.grpc.Serve(lis) }()
+	go func() { s.served <- s.grpc.Serve(s.door) }()
 	return s
 }
 
@@ -86,8 +88,9 @@ func refusal(err error) error {
 	return status.Error(codes.FailedPrecondition, err.Error())
 }
 
-// Close ends all streams and waits until nobody serves them any more.
+// Close ends all connections and waits until nobody serves their streams any more.
 func (s *Server) Close() error {
+	s.door.cut()
 	s.grpc.Stop()
 	err := <-s.served
 	s.streams.Wait()
