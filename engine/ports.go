@@ -53,6 +53,11 @@ type Work struct {
 	// Pinned are those weights for whatever step: a backend asks for them when it has
 	// to run an earlier step of the epoch again.
 	Pinned func(ctx context.Context) (Weights, error)
+	// Sums, which only a Summer gets, cut the interval's blocks, by their numbers in the
+	// whole graph, into runs below nodes of the tree in which sums over blocks are made:
+	// the sum of a run's gradients goes into those of the first of Blocks in it; the
+	// others have none. nil: each of Blocks has its own.
+	Sums []task.Range
 }
 
 // Backend runs tensor tasks: the server's own cores, a GPU, or Lambda workers.
@@ -69,6 +74,13 @@ type Backend interface {
 	// result.
 	Run(ctx context.Context, w *Work) error
 	Close() error
+}
+
+// Summer is a Backend for which it pays to add up the gradients of several blocks before
+// it gives them.
+type Summer interface {
+	// Sums says whether Run heeds Work.Sums.
+	Sums() bool
 }
 
 // Reporter is a Backend in which things happen that nobody has asked for: workers come

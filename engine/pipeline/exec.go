@@ -165,39 +165,29 @@ func (t *trainer) apply(ctx context.Context, j *job, step *model.Step) error {
 	}
 	p := j.p
 	work := &engine.Work{Task: j.t, Pass: p.kind(), Step: step, Ops: p.ops(j.t.Step), Params: w, Pinned: t.pinnedForAny(j)}
-	push := &engine.Push{ID: j.t.ID}
 	all := p.ctxs[j.t.Interval-p.own.Lo]
 	work.Blocks = make([]*model.Ctx, 0, len(all))
 	for _, c := range all {
 		c.Weights, c.Epoch, c.Loss[0] = w.Mats, j.t.Epoch, 0
-		idle := p.idle(c, step)
-		if !idle {
+		if !p.idle(c, step) {
 			work.Blocks = append(work.Blocks, c)
 		}
-		if !p.train {
-			continue
-		}
-		for _, g := range step.Grads {
-			c.Grads[g] = nil
-			if !idle {
-				c.Grads[g] = t.params.Buffer(g)
-			}
-		}
+	}
+	var shares []share
+	if p.train && len(step.Grads) > 0 {
+		shares = t.shares(work, all)
 	}
 	if err := t.backend.Run(ctx, work); err != nil {
 		return lostWork{err}
 	}
-	if !p.train || len(step.Grads) == 0 && !step.Loss {
-		return nil
-	}
-	for _, c := range all {
-		for _, g := range step.Grads {
-			push.Grads = append(push.Grads, engine.BlockGrad{Param: g, Block: c.Block, G: c.Grads[g]})
-			c.Grads[g] = nil
-		}
-		if step.Loss {
+	push := &engine.Push{ID: j.t.ID, Grads: taken(shares, step)}
+	if p.train && step.Loss {
+		for _, c := range all {
 			push.Losses = append(push.Losses, engine.BlockLoss{Block: c.Block, Loss: c.Loss[0]})
 		}
+	}
+	if len(push.Grads)+len(push.Losses) == 0 {
+		return nil
 	}
 	return t.params.Push(ctx, push)
 }

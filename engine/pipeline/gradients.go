@@ -1,0 +1,68 @@
+package pipeline
+
+import (
+	"dorylus/engine"
+	"dorylus/engine/model"
+	"dorylus/engine/params"
+	"dorylus/engine/task"
+)
+
+// share is a run of blocks whose gradients come as one sum, and the block among them that
+// gets it; nil: none of them has rows, and the sum is zero.
+type share struct {
+	blocks task.Range
+	to     *model.Ctx
+}
+
+// shares cuts the blocks of an interval into runs, as the backend likes them, and makes
+// room for the gradients of w's step.
+func (t *trainer) shares(w *engine.Work, all []*model.Ctx) []share {
+	if len(all) == 0 {
+		return nil
+	}
+	first := all[0].Block
+	if s, ok := t.backend.(engine.Summer); ok && s.Sums() {
+		w.Sums = params.Subtrees(first, first+len(all))
+	}
+	runs := w.Sums
+	for i := 0; w.Sums == nil && i < len(all); i++ {
+		runs = append(runs, task.Range{Lo: first + i, Hi: first + i + 1})
+	}
+	out, rest := make([]share, len(runs)), w.Blocks
+	for i, run := range runs {
+		out[i].blocks = run
+		for ; len(rest) > 0 && rest[0].Block < run.Hi; rest = rest[1:] {
+			if out[i].to == nil {
+				out[i].to = rest[0]
+			}
+		}
+	}
+	for _, c := range all {
+		for _, g := range w.Step.Grads {
+			c.Grads[g] = nil
+		}
+	}
+	for _, s := range out {
+		for _, g := range w.Step.Grads {
+			if s.to != nil {
+				s.to.Grads[g] = t.params.Buffer(g)
+			}
+		}
+	}
+	return out
+}
+
+// taken are a step's gradients as they are handed over.
+func taken(shares []share, step *model.Step) []engine.BlockGrad {
+	var out []engine.BlockGrad
+	for _, s := range shares {
+		for _, g := range step.Grads {
+			b := engine.BlockGrad{Param: g, Block: s.blocks.Lo, Span: s.blocks.Len()}
+			if s.to != nil {
+				b.G, s.to.Grads[g] = s.to.Grads[g], nil
+			}
+			out = append(out, b)
+		}
+	}
+	return out
+}
