@@ -37,7 +37,7 @@ func toStatus(err error) error {
 // Passing says whether an error of a call or stream may be gone when it is tried again:
 // the connection broke or could not be made. It is false for what the peer has refused.
 func Passing(err error) bool {
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return true
 	}
 	switch status.Code(err) {
