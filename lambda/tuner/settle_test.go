@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"testing"
@@ -40,6 +41,7 @@ func TestSettles(t *testing.T) {
 					r := after(t, s, Config{Start: start}, seed, settle, watch)
 					workers, rate := r.mean()
 					least, most = min(least, workers), max(most, workers)
+					tell(t, name, barriers, seed, start, best, r)
 					line += fmt.Sprintf("; from %d: %.1f in [%d,%d], %.0f tasks/s", start, workers, r.lo, r.hi, rate)
 					late := 0
 					for _, d := range r.moves {
@@ -61,6 +63,20 @@ func TestSettles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// tell lets `go test -json` know where a start has led: bench/lambda keeps it.
+func tell(t *testing.T, scenario string, barriers bool, seed uint64, start int, best float64, r *sim) {
+	t.Helper()
+	workers, rate := r.mean()
+	data, err := json.Marshal(map[string]any{
+		"scenario": scenario, "barriers": barriers, "seed": seed, "start": start,
+		"workers": workers, "least": r.lo, "most": r.hi, "tasks_per_second": rate, "tasks_per_second_at_most": best,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Attr("settled", string(data))
 }
 
 // Where the load changes, the number follows, and comes back with it.
