@@ -350,16 +350,12 @@ func (c *Client) Stash() []params.VersionInfo { return c.replica.Stash() }
 func (c *Client) Snapshot() (*params.State, error) {
 	c.asking.Lock()
 	defer c.asking.Unlock()
-	specs := c.cfg.Params.Specs
-	s := &snapshot{from: make([]bool, len(c.links)), left: len(c.links), done: make(chan struct{})}
 	c.mu.Lock()
 	if c.err != nil || c.closing {
 		defer c.mu.Unlock()
 		return nil, errors.Join(c.err, errClosing(c.closing))
 	}
-	s.state = &params.State{Version: c.complete, Weights: newMats(specs), Optim: newMoments(c.job.Optim, specs, -1)}
-	c.snap = s
-	c.tellAll()
+	s := c.startSnapshot()
 	c.mu.Unlock()
 	select {
 	case <-s.done:
@@ -369,6 +365,18 @@ func (c *Client) Snapshot() (*params.State, error) {
 	case <-c.ctx.Done():
 		return nil, errClosing(true)
 	}
+}
+
+// startSnapshot asks all shards for the newest version. mu is held.
+func (c *Client) startSnapshot() *snapshot {
+	specs := c.cfg.Params.Specs
+	s := &snapshot{
+		state: &params.State{Version: c.complete, Weights: newMats(specs), Optim: newMoments(c.job.Optim, specs, -1)},
+		from:  make([]bool, len(c.links)), left: len(c.links), done: make(chan struct{}),
+	}
+	c.snap = s
+	c.tellAll()
+	return s
 }
 
 func errClosing(yes bool) error {
@@ -420,5 +428,3 @@ func (c *Client) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-var _ engine.Params = (*Client)(nil)

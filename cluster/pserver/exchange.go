@@ -17,6 +17,10 @@ import (
 	"dorylus/kernels"
 )
 
+// retry is how long a client waits before it calls a shard again; each time in vain it
+// waits twice as long, up to a second.
+const retry = 10 * time.Millisecond
+
 // dial opens a stream to a shard.
 func (c *Client) dial(ctx context.Context, shard int) (rpc.Stream, error) {
 	if s := c.cfg.Local; s != nil {
@@ -29,7 +33,7 @@ func (c *Client) dial(ctx context.Context, shard int) (rpc.Stream, error) {
 
 // keep has a stream to a shard, and another when that breaks, until the end.
 func (c *Client) keep(l *link) {
-	reached, wait := time.Now(), 20*time.Millisecond
+	reached, wait := time.Now(), retry
 	patience := c.cfg.Join
 	for {
 		met, err := c.session(l)
@@ -41,7 +45,7 @@ func (c *Client) keep(l *link) {
 			return
 		}
 		if met {
-			reached, patience, wait = time.Now(), c.cfg.Grace, 20*time.Millisecond
+			reached, patience, wait = time.Now(), c.cfg.Grace, retry
 		}
 		if lost := time.Since(reached) > patience; lost || !rpc.Passing(err) {
 			if lost {
@@ -105,12 +109,7 @@ func (c *Client) session(l *link) (met bool, err error) {
 
 // greet says who calls and hears who answers.
 func (c *Client) greet(st rpc.Stream, l *link) error {
-	c.mu.Lock()
-	h := hello{
-		Protocol: protocol, Run: c.cfg.Run, Rank: c.cfg.Rank, Shard: l.shard, Process: c.process, Server: l.server,
-		Lo: c.cfg.Blocks.Lo, Hi: c.cfg.Blocks.Hi, Have: l.have, Acked: c.ackable(), Job: c.job,
-	}
-	c.mu.Unlock()
+	h := c.hello(l)
 	if err := send(st, newMessage(kindHello, h)); err != nil {
 		if _, heard := st.Recv(); heard != nil {
 			return heard // it says why
@@ -121,6 +120,21 @@ func (c *Client) greet(st rpc.Stream, l *link) error {
 	if err != nil {
 		return err
 	}
+	return c.welcomed(l, h, m)
+}
+
+// hello is the first message to a shard on a stream.
+func (c *Client) hello(l *link) *hello {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &hello{
+		Protocol: protocol, Run: c.cfg.Run, Rank: c.cfg.Rank, Shard: l.shard, Process: c.process, Server: l.server,
+		Lo: c.cfg.Blocks.Lo, Hi: c.cfg.Blocks.Hi, Have: l.have, Acked: c.ackable(), Job: c.job,
+	}
+}
+
+// welcomed takes the answer to hello, with which the stream begins.
+func (c *Client) welcomed(l *link, h *hello, m *rpc.Message) error {
 	var w welcome
 	if err := readHead(m, kindWelcome, &w); err != nil {
 		return err
@@ -150,13 +164,7 @@ func (c *Client) ackable() int {
 // speak sends what there is for a shard.
 func (c *Client) speak(ctx context.Context, st rpc.Stream, l *link) error {
 	for {
-		c.mu.Lock()
-		asked := -1
-		if c.snap != nil && !c.snap.from[l.shard] {
-			asked = c.snap.state.Version
-		}
-		m := l.next(c.ackable(), asked, c.begin)
-		c.mu.Unlock()
+		m := c.next(l)
 		if m == nil {
 			select {
 			case <-l.wake:
@@ -170,6 +178,17 @@ func (c *Client) speak(ctx context.Context, st rpc.Stream, l *link) error {
 		}
 		c.traffic.sent.Add(size(m))
 	}
+}
+
+// next is what to send to a shard now, nil for nothing.
+func (c *Client) next(l *link) *rpc.Message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asked := -1
+	if c.snap != nil && !c.snap.from[l.shard] {
+		asked = c.snap.state.Version
+	}
+	return l.next(c.ackable(), asked, c.begin)
 }
 
 // listen takes a shard's messages until there are no more, or the shard has nothing more to

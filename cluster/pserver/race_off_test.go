@@ -1,0 +1,5 @@
+//go:build !race
+
+package pserver
+
+const raceOn = false
