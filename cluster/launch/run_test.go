@@ -64,6 +64,12 @@ func act(words []string) int {
 				panic(err)
 			}
 			defer f.Close()
+		case "see": // that somebody holds it
+			f, err := os.Open(arg)
+			if err != nil {
+				panic(err)
+			}
+			f.Close()
 		case "until": // nobody holds it
 			f, err := os.Open(arg)
 			if err != nil {
@@ -143,11 +149,12 @@ func exits(o *Outcome) string {
 func TestRun(t *testing.T) {
 	testkit.Leaks(t)
 	alive, gone := lives(t)
+	path := pipe(t)
 	var errs bytes.Buffer
 	out, err := Run(t.Context(), []Server{
-		stub(alive, member.Graph, 0, "say=epoch 1", "say=dorylus-engine: warning: slow disk", "print={}", "child"),
+		stub(alive, member.Graph, 0, "see="+path, "say=epoch 1", "say=dorylus-engine: warning: slow disk", "print={}", "child"),
 		stub(alive, member.Graph, 1, "say=hello", "print=lost?"),
-		stub(alive, member.Param, 0, "wait"),
+		stub(alive, member.Param, 0, "hold="+path, "wait"),
 	}, Options{Err: &errs})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,37 @@
+package launch
+
+import (
+	"fmt"
+	"strings"
+
+	"dorylus/cluster/member"
+)
+
+// Spec says what all servers of a run are told.
+type Spec struct {
+	Job     string
+	Servers []member.Placed
+	// Common are flags of every server, Train those of the graph servers besides.
+	Common, Train []string
+}
+
+// Args are the arguments of a server: "serve graph --rank=0 ...".
+func (s *Spec) Args(p member.Placed) []string {
+	args := []string{"serve", string(p.Role), "--rank=" + fmt.Sprint(p.Rank),
+		"--graphs=" + strings.Join(s.addresses(member.Graph), ","), "--params=" + strings.Join(s.addresses(member.Param), ","), "--job=" + s.Job}
+	args = append(args, s.Common...)
+	if p.Role == member.Graph {
+		args = append(args, s.Train...)
+	}
+	return args
+}
+
+func (s *Spec) addresses(r member.Role) []string {
+	var all []string
+	for _, p := range s.Servers {
+		if p.Role == r {
+			all = append(all, p.Address)
+		}
+	}
+	return all
+}
