@@ -77,6 +77,7 @@ type Wired struct {
 	Residency int64 `json:"saved_by_residency"`
 	Remade    int64 `json:"saved_by_rematerialisation"`
 	Order     int64 `json:"saved_by_order"`
+	Merged    int64 `json:"saved_by_merging"`
 }
 
 // Kind implements Event.

@@ -38,8 +38,8 @@ func (s Summary) wireWords(b *strings.Builder) {
 		fmt.Fprintf(b, "Wire       %s to workers and back\n", size(int64(*s.Moved)))
 	default:
 		fmt.Fprintf(b, "Wire       %s to workers (of it %s that stay there, weights %s), %s back\n", size(w.Sent), size(w.Shards), size(w.Weights), size(w.Received))
-		fmt.Fprintf(b, "           an epoch plans %s, naive would be %s: fusion %s, residency %s, rematerialisation %s, order of products %s\n",
-			size(w.Planned), size(w.Naive), saved(w.Fusion), saved(w.Residency), saved(w.Remade), saved(w.Order))
+		fmt.Fprintf(b, "           an epoch plans %s, naive would be %s: fusion %s, residency %s, rematerialisation %s, order of products %s, merged gradients %s\n",
+			size(w.Planned), size(w.Naive), saved(w.Fusion), saved(w.Residency), saved(w.Remade), saved(w.Order), saved(w.Merged))
 	}
 }
 

@@ -77,6 +77,8 @@ type Fleet struct {
 	weights *weightFrames
 	times   *times
 	reports *reports
+	// frameBytes and chunkBytes are how shards are cut.
+	frameBytes, chunkBytes int
 	// nextBill is when Held is told again; only Observe looks at it.
 	nextBill time.Duration
 
@@ -123,8 +125,9 @@ type walk struct {
 // Stats counts what a fleet has done.
 type Stats struct {
 	// Tasks are those that workers have done, Late of which, or whose messages, were
-	// too late, or repeats; Own those of the graph server.
-	Tasks, Retries, Hedges, Late, Own int64
+	// too late, or repeats; Own those of the graph server; Off attempts that a worker has
+	// dropped when it was told.
+	Tasks, Retries, Hedges, Late, Own, Off int64
 	// Shards were sent; Replayed are steps that workers had to run again.
 	Shards, Replayed         int64
 	SentBytes, ReceivedBytes int64
@@ -165,7 +168,8 @@ func New(o Options) (*Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lambda fleet: %w", err)
 	}
-	f := &Fleet{opt: o, run: token(), enc: enc, weights: &weightFrames{enc: enc, of: map[int][]*weightFrame{}}, times: newTimes(), reports: newReports()}
+	f := &Fleet{opt: o, run: token(), enc: enc, weights: &weightFrames{enc: enc, of: map[int][]*weightFrame{}}, times: newTimes(), reports: newReports(),
+		frameBytes: frameBytes, chunkBytes: chunkBytes}
 	f.ctx, f.cancel = context.WithCancelCause(context.Background())
 	f.mu.crew, f.mu.own, f.mu.workers = newPool(), newPool(), o.Workers
 	f.mu.invited, f.mu.walks, f.mu.shardBytes = map[string]*guest{}, map[roomKey]*walk{}, map[roomKey]int64{}
@@ -185,6 +189,9 @@ func (f *Fleet) Slots() int {
 	defer f.mu.Unlock()
 	return 2 * f.mu.workers
 }
+
+// Sums implements engine.Summer: gradients are most of what small rows leave to send.
+func (f *Fleet) Sums() bool { return true }
 
 // Bind implements engine.Binder.
 func (f *Fleet) Bind(_ context.Context, j *engine.Job) error {
@@ -240,7 +247,10 @@ func (f *Fleet) Run(ctx context.Context, w *engine.Work) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		if res, err = f.alone(ctx, t, err); err != nil {
+		if res, err = f.alone(ctx, t, err); err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -333,6 +343,6 @@ func (f *Fleet) tellTraffic() {
 	v := f.Savings()
 	f.Tell(engine.Wired{
 		Sent: s.SentBytes, Received: s.ReceivedBytes, Shards: s.ShardBytes, Weights: s.WeightBytes,
-		Naive: v.Naive, Planned: v.Planned, Fusion: v.Fusion, Residency: v.Residency, Remade: v.Remade, Order: v.Order,
+		Naive: v.Naive, Planned: v.Planned, Fusion: v.Fusion, Residency: v.Residency, Remade: v.Remade, Order: v.Order, Merged: v.Merged,
 	})
 }

@@ -50,6 +50,8 @@ var (
 	errLost = errors.New("the worker has lost what it was thought to hold")
 	errOver = errors.New("another attempt has been faster")
 	errSlow = errors.New("it took too long")
+	// errOff is the end of an attempt that nobody needs any more, on a worker that is free.
+	errOff = errors.New("it was called off")
 	// errEnded is the end of a stream without a word.
 	errEnded = errors.New("its stream has ended")
 )
@@ -150,12 +152,12 @@ func (l *link) dead() bool {
 	return l.mu.err != nil
 }
 
-// do runs a task on the worker. It says errOver, with nothing sent, if the task was over
-// before.
-func (l *link) do(ctx context.Context, t *workItem) (*result, error) {
+// do runs a task on the worker, until over is done: then it calls the task off, and waits
+// until the worker is free. It says errOver, with nothing sent, if the task was over before.
+func (l *link) do(ctx, over context.Context, t *workItem) (*result, error) {
 	for again := 0; ; again++ {
-		res, err := l.try(ctx, t)
-		if err == nil || errors.Is(err, errOver) {
+		res, err := l.try(ctx, over, t)
+		if err == nil || errors.Is(err, errOver) || errors.Is(err, errOff) {
 			return res, err
 		}
 		delete(l.rooms, t.key) // whatever it holds now
@@ -167,7 +169,7 @@ func (l *link) do(ctx context.Context, t *workItem) (*result, error) {
 }
 
 // try runs a task on the worker by what that is thought to hold.
-func (l *link) try(ctx context.Context, t *workItem) (*result, error) {
+func (l *link) try(ctx, over context.Context, t *workItem) (*result, error) {
 	p, err := t.prepare(ctx, l)
 	if err != nil {
 		return nil, err
@@ -176,35 +178,46 @@ func (l *link) try(ctx context.Context, t *workItem) (*result, error) {
 	l.expect(in)
 	defer l.expect(nil)
 	start := time.Now()
-	sent := make(chan error, 1)
-	l.f.count(func(s *Stats) {
-		if l.own {
-			return
-		}
-		s.SentBytes += p.bytes
-		s.ShardBytes += p.shards
-		s.WeightBytes += p.weights
-		s.Replayed += int64(p.replayed)
-		if p.cold {
-			s.Shards++
-		}
-	})
-	off := context.AfterFunc(ctx, func() { // for the sender may be stuck, whatever has been received
+	cut := context.AfterFunc(ctx, func() { // for the sender may be stuck, whatever has been received
 		l.because(context.Cause(ctx))
 		l.stop()
 	})
-	defer off()
+	defer cut()
 	refused, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
+	told := make(chan struct{})
+	off := context.AfterFunc(over, func() {
+		defer close(told)
+		l.callOff(p.id)
+	})
+	l.count(func(s *Stats) {
+		s.SentBytes += p.bytes
+		s.WeightBytes += p.weights
+		s.Replayed += int64(p.replayed)
+		if p.shard != nil {
+			s.Shards++
+		}
+	})
+	sent := make(chan error, 1)
 	go func() {
-		err := l.send(ctx, p.msgs)
+		err := l.send(ctx, over, p)
 		if errors.Is(err, ErrTooLarge) {
 			refuse(err) // the stream goes on, and no result will come
 		}
 		sent <- err
 	}()
 	res, err := l.collect(refused, in, t, p.blocks)
-	if sendErr := <-sent; err == nil && sendErr != nil {
+	sendErr := <-sent
+	if !off() {
+		<-told
+	}
+	cold := p.shard != nil
+	switch {
+	case errors.Is(err, errOff):
+		l.opened = true
+		l.calledOff(t, p, sendErr)
+		return nil, errOff
+	case err == nil && sendErr != nil:
 		err = sendErr
 	}
 	if err != nil {
@@ -212,21 +225,90 @@ func (l *link) try(ctx context.Context, t *workItem) (*result, error) {
 	}
 	l.opened = true
 	l.rooms[t.key] = p.after
-	l.f.times.note(work{t.Pass, t.step, p.cold}, time.Since(start))
+	l.f.times.note(work{t.Pass, t.step, cold}, time.Since(start))
 	return res, nil
 }
 
-func (l *link) send(ctx context.Context, msgs []*wire.Message) error {
+// callOff has the worker drop an attempt. It answers, and is free then.
+func (l *link) callOff(id int64) {
 	l.sending.Lock()
 	defer l.sending.Unlock()
-	for i, m := range msgs {
+	l.conn.Send(&wire.Message{Cancel: &wire.Cancel{ID: id}}) // an error ends the stream, which collect sees
+}
+
+// calledOff notes what the worker holds that has dropped an attempt: the shard and the
+// weights, if they were sent before, but of buffers nobody knows.
+func (l *link) calledOff(t *workItem, p *prepared, sendErr error) {
+	l.f.count(func(s *Stats) { s.Off++ })
+	if p.shard == nil || p.shard.whole {
+		l.rooms[t.key] = map[int]content{}
+	} else {
+		delete(l.rooms, t.key)
+	}
+	if sendErr != nil {
+		clear(l.params)
+	}
+}
+
+// count changes the fleet's statistics, unless the worker is the graph server's own.
+func (l *link) count(change func(s *Stats)) {
+	if !l.own {
+		l.f.count(change)
+	}
+}
+
+// send sends what has been prepared. It stops with errOff where over is done: what calls
+// the attempt off waits for it.
+func (l *link) send(ctx, over context.Context, p *prepared) error {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	if p.shard != nil {
+		defer p.shard.stop()
+	}
+	one := func(m *wire.Message) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := l.conn.Send(m); err != nil {
+		return l.conn.Send(m)
+	}
+	if p.job != nil { // a worker without a job does not know what to call off
+		if err := one(p.job); err != nil {
 			return err
 		}
-		msgs[i] = nil // sent, and often large
+	}
+	if p.shard != nil {
+		for more := true; more; {
+			if over.Err() != nil {
+				return errOff
+			}
+			m, rest, err := p.shard.message()
+			if err == nil {
+				err = one(m)
+			}
+			if errors.Is(err, errOver) {
+				err = errOff
+			}
+			if err != nil {
+				return err
+			}
+			n := int64(m.Size())
+			l.count(func(s *Stats) {
+				s.SentBytes += n
+				s.ShardBytes += n
+			})
+			more = rest
+		}
+		p.shard.whole = true
+		l.f.brought(p.shard)
+	}
+	for i, m := range p.msgs {
+		if over.Err() != nil {
+			return errOff
+		}
+		if err := one(m); err != nil {
+			return err
+		}
+		p.msgs[i] = nil // sent, and often large
 	}
 	return nil
 }
@@ -248,6 +330,8 @@ func (l *link) collect(ctx context.Context, in *inbox, t *workItem, blocks []int
 			}
 		}
 		switch {
+		case m.Fail != nil && m.Fail.Off:
+			return nil, errOff
 		case m.Fail != nil && m.Fail.Lost:
 			return nil, fmt.Errorf("worker %d: %s: %w", l.hello.Worker, m.Fail.Text, errLost)
 		case m.Fail != nil:

@@ -44,7 +44,7 @@ func (f *Fleet) alone(ctx context.Context, t *workItem, cause error) (*result, e
 		return nil, fmt.Errorf("lambda fleet: wait for the graph server's own cores to do %v: %w", t.Task, why)
 	}
 	defer f.release(l)
-	res, err := l.do(ctx, t)
+	res, err := l.do(context.WithoutCancel(ctx), ctx, t) // a block under way ends by itself
 	if err != nil {
 		return nil, fmt.Errorf("lambda fleet: do %v on the graph server's own cores: %w", t.Task, err)
 	}

@@ -46,6 +46,9 @@ func underFaults(t *testing.T, st *store.Store, dev kernels.Device, seed uint64,
 		}
 		p.wrap = func(in worker.Invitation, c *wire.PipeConn) conn { return newShaky(c, fs, seed, in.Worker) }
 		f := p.start(t, Options{Workers: workers, Codec: "none", Patience: time.Second, Floor: 100 * time.Millisecond, GiveUp: 3 * time.Second})
+		if r.IntN(2) == 0 {
+			f.frameBytes, f.chunkBytes = 1+r.IntN(50), 1+r.IntN(500)
+		}
 		watch := time.AfterFunc(time.Hour, func() { panic(what + ": it has not ended within an hour of virtual time") })
 		defer watch.Stop()
 		o := options(t, st, dev, set)
@@ -59,21 +62,26 @@ func underFaults(t *testing.T, st *store.Store, dev kernels.Device, seed uint64,
 var schedules = flag.Int("schedules", 500, "fault schedules to try; thousands take some 10 ms each")
 
 func TestAnyFaultsGiveTheSameBits(t *testing.T) {
-	st, dev := tiny(t), device(t)
+	dev := device(t)
+	graphs := []*store.Store{tiny(t), tiny(t)}
+	graphs[1].Meta.BlockRows = 4 // six blocks: intervals have sums of sums to give
 	schedules := *schedules
 	if testing.Short() {
 		schedules /= 5
 	}
 	models := []string{"gcn", "gat"}
-	set := func(model string) func(c *engine.Config) {
+	set := func(model string, intervals int) func(c *engine.Config) {
 		return func(c *engine.Config) {
 			*c = engine.DefaultConfig(model)
-			c.Epochs, c.Intervals, c.Hidden, c.Heads, c.EvalEvery, c.Threads = 2, 2, 2, 1, 0, 1
+			c.Intervals = intervals
+			c.Epochs, c.Hidden, c.Heads, c.EvalEvery, c.Threads = 2, 2, 1, 0, 1
 		}
 	}
-	var want []*pipeline.Result
-	for _, m := range models {
-		want = append(want, train(t, options(t, st, dev, set(m)), nil))
+	var want [2][]*pipeline.Result
+	for i, st := range graphs {
+		for _, m := range models {
+			want[i] = append(want[i], train(t, options(t, st, dev, set(m, 1)), nil))
+		}
 	}
 	var sum Stats
 	var mu sync.Mutex
@@ -84,9 +92,9 @@ func TestAnyFaultsGiveTheSameBits(t *testing.T) {
 			t.Run(fmt.Sprint(part), func(t *testing.T) {
 				t.Parallel()
 				for seed := part; seed < schedules && !t.Failed(); seed += cores {
-					k := seed / 8 % len(models) // on any number of cores
-					got, s, what := underFaults(t, st, dev, uint64(seed), set(models[k]), func(*diary) {})
-					sameBits(t, models[k]+", "+what, want[k], got)
+					k, i, intervals := seed/8%len(models), seed/16%2, 1+seed/32%3 // on any number of cores
+					got, s, what := underFaults(t, graphs[i], dev, uint64(seed), set(models[k], intervals), func(*diary) {})
+					sameBits(t, fmt.Sprintf("%s, %d intervals, %s", models[k], intervals, what), want[i][k], got)
 					mu.Lock()
 					sum.add(s)
 					mu.Unlock()
@@ -95,7 +103,7 @@ func TestAnyFaultsGiveTheSameBits(t *testing.T) {
 		}
 	})
 	t.Logf("%d schedules in %v: %+v", schedules, time.Since(start), sum)
-	if sum.Retries == 0 || sum.Hedges == 0 || sum.Late == 0 || sum.Own == 0 || sum.Replayed == 0 {
+	if sum.Retries == 0 || sum.Hedges == 0 || sum.Late == 0 || sum.Own == 0 || sum.Off == 0 || sum.Replayed == 0 {
 		t.Errorf("the schedules show nothing of some kind: %+v", sum)
 	}
 }
@@ -106,6 +114,7 @@ func (s *Stats) add(x Stats) {
 	s.Hedges += x.Hedges
 	s.Late += x.Late
 	s.Own += x.Own
+	s.Off += x.Off
 	s.Shards += x.Shards
 	s.Replayed += x.Replayed
 	s.SentBytes += x.SentBytes

@@ -31,7 +31,7 @@ type word struct {
 type race struct {
 	f     *Fleet
 	t     *workItem
-	ctx   context.Context // for those that wait for a worker
+	ctx   context.Context // while a result is wanted
 	words chan word
 	tried int
 	with  []*link // that are at it
@@ -101,7 +101,8 @@ func (r *race) start() bool {
 	return true
 }
 
-// attempt runs the task on one worker. It may outlive the race.
+// attempt runs the task on one worker. It may outlive the race, and then calls the task
+// off.
 func (f *Fleet) attempt(r *race) {
 	l := f.acquire(r.ctx, &f.mu.crew, r.t)
 	if l == nil {
@@ -116,7 +117,7 @@ func (f *Fleet) attempt(r *race) {
 	r.words <- word{began: l, limit: limit}
 	ctx, cancel := context.WithTimeoutCause(f.ctx, 2*limit, errSlow)
 	defer cancel()
-	res, err := l.do(ctx, r.t)
+	res, err := l.do(ctx, r.ctx, r.t)
 	f.mu.Lock()
 	if err == nil {
 		if l.tasks++; l.tasks == 1 {

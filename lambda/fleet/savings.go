@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"dorylus/engine"
+	"dorylus/engine/params"
 	"dorylus/lambda/plan"
 )
 
@@ -21,6 +22,7 @@ func (f *Fleet) Savings() plan.Savings {
 		}
 		s.Intervals++
 		s.Blocks += len(blocks)
+		s.Sums += len(params.Subtrees(blocks[0].Block, blocks[0].Block+len(blocks)))
 		for _, c := range blocks {
 			for k := range s.Rows {
 				s.Rows[k] += c.Rows[k].Len()

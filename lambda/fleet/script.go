@@ -2,13 +2,11 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"maps"
 
 	"dorylus/kernels"
 	"dorylus/lambda/codec"
 	"dorylus/lambda/plan"
-	"dorylus/lambda/shard"
 	"dorylus/lambda/wire"
 )
 
@@ -21,36 +19,37 @@ type content struct {
 // prepared are the messages of an attempt, and what they come to.
 type prepared struct {
 	id       int64
+	job      *wire.Message // opens the stream; nil: it is open
+	shard    *bringer      // nil: the worker holds the shard
 	msgs     []*wire.Message
-	bytes    int64 // of all messages
-	shards   int64 // of those that bring the shard
+	bytes    int64 // of all messages but the shard's
 	weights  int64
 	blocks   []int           // that results will come of
 	after    map[int]content // what the worker's buffers hold then
 	replayed int             // steps that run again
-	cold     bool            // the shard is among the messages
 }
 
 // prepare writes the messages of a task for a worker, by what that is thought to hold. It
 // is all that reads the engine's buffers: it says errOver once the task is over.
-func (t *workItem) prepare(ctx context.Context, l *link) (*prepared, error) {
+func (t *workItem) prepare(ctx context.Context, l *link) (p *prepared, err error) {
 	t.gate.RLock()
 	defer t.gate.RUnlock()
 	if t.over.Load() {
 		return nil, errOver
 	}
-	p := &prepared{id: t.f.nextAttempt()}
+	p = &prepared{id: t.f.nextAttempt()}
 	if !l.opened {
-		p.msgs = append(p.msgs, t.f.opening())
+		p.job = t.f.opening()
+		p.bytes += int64(p.job.Size())
 	}
 	held := l.rooms[t.key]
 	if held == nil {
-		p.cold = true
-		m, err := t.shard(l.enc)
-		if err != nil {
-			return nil, err
-		}
-		p.msgs = append(p.msgs, m)
+		p.shard = t.bring(l.enc)
+		defer func() {
+			if err != nil {
+				p.shard.stop()
+			}
+		}()
 	}
 	script, err := t.script(ctx, p, held, l.enc)
 	if err != nil {
@@ -71,28 +70,11 @@ func (t *workItem) prepare(ctx context.Context, l *link) (*prepared, error) {
 	for _, m := range p.msgs {
 		n := int64(m.Size())
 		p.bytes += n
-		switch {
-		case m.Shard != nil:
-			p.shards += n
-		case m.Weight != nil:
+		if m.Weight != nil {
 			p.weights += n
 		}
 	}
 	return p, nil
-}
-
-// shard is the message that brings the interval's shard.
-func (t *workItem) shard(enc *codec.Encoder) (*wire.Message, error) {
-	s := shard.Cut(t.f.program(), t.Pass, t.Interval, t.all)
-	head, parts, err := s.Encode(enc)
-	if err != nil {
-		return nil, fmt.Errorf("write the shard of interval %d: %w", t.Interval, err)
-	}
-	m := &wire.Message{Shard: &wire.Shard{Head: head}, Parts: parts}
-	t.f.mu.Lock()
-	t.f.mu.shardBytes[t.key] = int64(m.Size())
-	t.f.mu.Unlock()
-	return m, nil
 }
 
 // script is the messages of a task proper, for a worker that holds these contents.
@@ -144,7 +126,7 @@ func (t *workItem) script(ctx context.Context, p *prepared, held map[int]content
 			head.Params = append(head.Params, wire.Weight{Param: k, Hash: hash})
 		}
 		if n == len(steps)-1 {
-			st.Ships, st.Grads = t.ships, t.grads
+			st.Ships, st.Grads, st.Sums = t.ships, t.grads, t.ends
 		}
 		for i, c := range t.all {
 			if idle(c.Span, step.In, step.Out) {

@@ -38,6 +38,8 @@ type workItem struct {
 	// all are the contexts of the interval's blocks, of which attempts use the shapes.
 	all          []*model.Ctx
 	ships, grads []int
+	runs         []run // of blocks whose gradients come as one sum
+	ends         []int // of runs
 	at           crowd // guarded by the fleet's mutex
 
 	over atomic.Bool // nothing of it is wanted any more
@@ -51,6 +53,14 @@ type workItem struct {
 	}
 }
 
+// run is blocks of the interval, counted from its first one, behind those of the run before
+// and up to end. Of them last is the last that has rows, with which the sum comes, and to
+// gets it; last is -1 where none has.
+type run struct {
+	end, last int
+	to        *model.Ctx
+}
+
 func (f *Fleet) newTask(w *engine.Work, walk int64) *workItem {
 	t := &workItem{
 		Work: w, f: f, key: roomKey{w.Pass, w.Interval}, plan: f.plans[w.Pass], step: w.Task.Step, walk: walk,
@@ -58,10 +68,43 @@ func (f *Fleet) newTask(w *engine.Work, walk int64) *workItem {
 	}
 	t.mu.hashes = map[int]uint64{}
 	t.ships = t.plan.Steps[t.step].Ships
-	if w.Pass == engine.Training {
+	if w.Pass == engine.Training && len(w.Step.Grads) > 0 {
 		t.grads = w.Step.Grads
+		t.cut()
 	}
 	return t
+}
+
+// cut notes the runs of blocks.
+func (t *workItem) cut() {
+	first := t.all[0].Block
+	for _, r := range t.Sums {
+		t.runs = append(t.runs, run{end: r.Hi - first, last: -1})
+	}
+	for i := 0; t.Sums == nil && i < len(t.all); i++ {
+		t.runs = append(t.runs, run{end: i + 1, last: -1})
+	}
+	rest := t.Blocks
+	for i := range t.runs {
+		r := &t.runs[i]
+		t.ends = append(t.ends, r.end)
+		for ; len(rest) > 0 && rest[0].Block-first < r.end; rest = rest[1:] {
+			if r.to == nil {
+				r.to = rest[0]
+			}
+			r.last = rest[0].Block - first
+		}
+	}
+}
+
+// runOf is the run that a block is the last of; -1: none.
+func (t *workItem) runOf(block int) int {
+	for i, r := range t.runs {
+		if r.last == block {
+			return i
+		}
+	}
+	return -1
 }
 
 // close gives the engine's buffers back.
@@ -105,10 +148,10 @@ func (t *workItem) param(ctx context.Context, p int) (*kernels.Mat, uint64, erro
 	return m, h, nil
 }
 
-// result is what an attempt has brought, by block, in memory of its own: ships, then
-// grads.
+// result is what an attempt has brought, in memory of its own: ships by block, grads by run.
 type result struct {
 	blocks map[int][]*kernels.Mat
+	sums   map[int][]*kernels.Mat
 	loss   map[int]float64
 	lent   []*[]float32
 }
@@ -129,40 +172,50 @@ func (r *result) free() {
 	for _, m := range r.lent {
 		memories.Put(m)
 	}
-	r.lent, r.blocks = nil, nil
+	r.lent, r.blocks, r.sums = nil, nil, nil
 }
 
 func newResult(blocks int) *result {
-	return &result{blocks: make(map[int][]*kernels.Mat, blocks), loss: make(map[int]float64, blocks)}
+	return &result{blocks: make(map[int][]*kernels.Mat, blocks), sums: map[int][]*kernels.Mat{}, loss: make(map[int]float64, blocks)}
 }
 
 // read takes one block's results from a message.
 func (t *workItem) read(res *result, m *wire.Message) error {
-	r := m.Result
-	if r.Block >= len(t.all) || len(m.Parts) != len(t.ships)+len(t.grads) {
-		return fmt.Errorf("block %d of %d has %d results, want %d", r.Block, len(t.all), len(m.Parts), len(t.ships)+len(t.grads))
+	r, want := m.Result, len(t.ships)
+	at := t.runOf(r.Block)
+	if at >= 0 {
+		want += len(t.grads)
 	}
-	prog, c := t.f.program(), t.all[r.Block]
-	var mats []*kernels.Mat
-	take := func(rows, cols int) error {
+	if r.Block >= len(t.all) || len(m.Parts) != want {
+		return fmt.Errorf("block %d of %d has %d results, want %d", r.Block, len(t.all), len(m.Parts), want)
+	}
+	prog, c, parts := t.f.program(), t.all[r.Block], m.Parts
+	take := func(rows, cols int) (*kernels.Mat, error) {
 		dst := res.mat(rows, cols)
-		if err := codec.Decode(m.Parts[len(mats)], dst); err != nil {
-			return fmt.Errorf("read result %d of block %d: %w", len(mats), r.Block, err)
+		if err := codec.Decode(parts[0], dst); err != nil {
+			return nil, fmt.Errorf("read result %d of block %d: %w", len(m.Parts)-len(parts), r.Block, err)
 		}
-		mats = append(mats, dst)
-		return nil
+		parts = parts[1:]
+		return dst, nil
 	}
-	for _, b := range t.ships {
-		if err := take(c.Span(b).Len(), prog.Bufs[b].Cols); err != nil {
+	rows := make([]*kernels.Mat, len(t.ships))
+	for i, b := range t.ships {
+		var err error
+		if rows[i], err = take(c.Span(b).Len(), prog.Bufs[b].Cols); err != nil {
 			return err
 		}
 	}
-	for _, p := range t.grads {
-		if err := take(prog.Params[p].Rows, prog.Params[p].Cols); err != nil {
-			return err
+	if at >= 0 {
+		sums := make([]*kernels.Mat, len(t.grads))
+		for i, p := range t.grads {
+			var err error
+			if sums[i], err = take(prog.Params[p].Rows, prog.Params[p].Cols); err != nil {
+				return err
+			}
 		}
+		res.sums[at] = sums
 	}
-	res.blocks[r.Block], res.loss[r.Block] = mats, r.Loss
+	res.blocks[r.Block], res.loss[r.Block] = rows, r.Loss
 	return nil
 }
 
@@ -180,10 +233,14 @@ func (t *workItem) commit(res *result) error {
 		for i, b := range t.ships {
 			copyRows(c.Mat(b), mats[i])
 		}
-		for i, p := range t.grads {
-			copyRows(c.Grads[p], mats[len(t.ships)+i])
-		}
 		c.Loss[0] = res.loss[c.Block-first]
+	}
+	for i, r := range t.runs { // the sum of one with rows came with its last block
+		for k, p := range t.grads {
+			if r.to != nil {
+				copyRows(r.to.Grads[p], res.sums[i][k])
+			}
+		}
 	}
 	return nil
 }

@@ -77,6 +77,12 @@ func (c *inlineConn) Send(m *wire.Message) error {
 		c.more.Broadcast()
 		c.mu.Unlock()
 		return nil
+	case m.Cancel != nil: // a call that has been made is waited for
+		c.pending = nil
+		c.answers = append(c.answers, &wire.Message{Fail: &wire.Fail{ID: m.Cancel.ID, Text: "it was called off", Off: true}})
+		c.more.Broadcast()
+		c.mu.Unlock()
+		return nil
 	case m.Job != nil:
 		c.job = m // any environment may be a new one
 		c.mu.Unlock()

@@ -17,8 +17,10 @@ type Shape struct {
 	// NonZeros are those of sparse features; -1: they are dense.
 	NonZeros          int
 	Intervals, Blocks int
-	Workers           int
-	Width             int // bytes of a value on the wire: 4, or 2 for bf16 and fp16
+	// Sums are the runs of blocks that gradients come merged in; 0: they do not.
+	Sums    int
+	Workers int
+	Width   int // bytes of a value on the wire: 4, or 2 for bf16 and fp16
 }
 
 // Savings are the bytes that one training epoch moves between the graph server and its
@@ -43,6 +45,9 @@ type Savings struct {
 	// gathered rows narrower, and so next to the product of the layer before. It is below
 	// 0 where input dropout keeps the first gather from being made once for all.
 	Order int64
+	// Merged: of the gradients of blocks below one node of the tree of sums, one sum is
+	// returned.
+	Merged int64
 	// Planned is what is left.
 	Planned int64
 }
@@ -61,12 +66,13 @@ func (s Savings) String() string {
 	line("residency", -s.Residency)
 	line("rematerialisation", -s.Remade)
 	line("order of multiplication", -s.Order)
+	line("merged gradients", -s.Merged)
 	line("planned", s.Planned)
 	return b.String()
 }
 
 // protocol is which of the ideas are in use.
-type protocol struct{ fused, resident, remade bool }
+type protocol struct{ fused, resident, remade, merged bool }
 
 // Compare works the savings out for a program that cfg builds. For models other than gcn
 // the naive protocol has the program's own order. Of a task's inputs that several of its
@@ -81,7 +87,7 @@ func Compare(cfg model.Config, prog *model.Program, s Shape) Savings {
 		p = fuse(p)
 		fused = New(p, len(p.Steps))
 	}
-	out := Savings{Naive: naive.bytes(s, protocol{}), Planned: ours.bytes(s, protocol{true, true, true})}
+	out := Savings{Naive: naive.bytes(s, protocol{}), Planned: ours.bytes(s, protocol{true, true, true, true})}
 	left := out.Naive
 	for _, x := range []struct {
 		part *int64
@@ -89,8 +95,9 @@ func Compare(cfg model.Config, prog *model.Program, s Shape) Savings {
 	}{
 		{&out.Fusion, fused.bytes(s, protocol{fused: true})},
 		{&out.Residency, fused.bytes(s, protocol{fused: true, resident: true})},
-		{&out.Remade, fused.bytes(s, protocol{true, true, true})},
-		{&out.Order, out.Planned},
+		{&out.Remade, fused.bytes(s, protocol{fused: true, resident: true, remade: true})},
+		{&out.Order, ours.bytes(s, protocol{fused: true, resident: true, remade: true})},
+		{&out.Merged, out.Planned},
 	} {
 		*x.part, left = left-x.now, x.now
 	}
@@ -131,6 +138,10 @@ func (p *Plan) bytes(s Shape, by protocol) int64 {
 	var n int64
 	held := map[int]int{} // by buffer: the step whose version the interval's worker has
 	weights := map[int]bool{}
+	gradients := s.Blocks
+	if by.merged && s.Sums > 0 {
+		gradients = s.Sums
+	}
 	for i, step := range p.Steps {
 		if step == nil {
 			continue
@@ -168,7 +179,7 @@ func (p *Plan) bytes(s Shape, by protocol) int64 {
 			weights[w] = true
 		}
 		for _, w := range of.Grads {
-			n += p.paramSize(s, w) * int64(s.Blocks)
+			n += p.paramSize(s, w) * int64(gradients)
 		}
 	}
 	if by.resident {

@@ -11,13 +11,13 @@ import (
 // The sums, written out for two layers: n rows at every level, widths f, h and c, blocks
 // B in I intervals.
 func TestBytesOfTwoLayersAreAsCounted(t *testing.T) {
-	const n, f, h, c, blocks, intervals, workers = 1000, 70, 11, 7, 12, 5, 3
+	const n, f, h, c, blocks, sums, intervals, workers = 1000, 70, 11, 7, 12, 8, 5, 3
 	cfg := model.Config{Model: "gcn", Layers: 2, Hidden: h, Features: f, Classes: c, Activation: kernels.ReLU}
 	prog, err := cfg.Build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Shape{Rows: []int{n, n, n}, NonZeros: -1, Intervals: intervals, Blocks: blocks, Workers: workers, Width: 4}
+	s := Shape{Rows: []int{n, n, n}, NonZeros: -1, Intervals: intervals, Blocks: blocks, Sums: sums, Workers: workers, Width: 4}
 	got := Compare(cfg, prog, s)
 	const w1, w2 = f * h, h * c
 	const grads = blocks * (w1 + w2)
@@ -27,7 +27,7 @@ func TestBytesOfTwoLayersAreAsCounted(t *testing.T) {
 		t.Errorf("naive %d bytes, want %d", got.Naive, want)
 	}
 	// Z_2 = H_1·W_2 back, logits there, their gradient back, dZ_2 there.
-	if want := int64(4 * (n*4*c + workers*(w1+w2) + grads)); got.Planned != want {
+	if want := int64(4 * (n*4*c + workers*(w1+w2) + sums*(w1+w2))); got.Planned != want {
 		t.Errorf("planned %d bytes, want %d", got.Planned, want)
 	}
 	for _, x := range []struct {
@@ -42,6 +42,7 @@ func TestBytesOfTwoLayersAreAsCounted(t *testing.T) {
 		{"rematerialisation", got.Remade, n * c},
 		// H_1 and A_2, dA_2 and dH_1 are of width h; products first, four of c and no H_2.
 		{"order", got.Order, n * (4*h - 3*c)},
+		{"merging", got.Merged, (blocks - sums) * (w1 + w2)},
 	} {
 		if x.got != 4*x.want {
 			t.Errorf("%s takes %d bytes off, want %d", x.what, x.got, 4*x.want)

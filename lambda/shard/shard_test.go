@@ -3,6 +3,7 @@ package shard
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,15 +74,34 @@ func mat(rows, cols int) *kernels.Mat {
 
 func encode(t testing.TB, s *Shard) ([]byte, [][]byte) {
 	t.Helper()
+	return cut(t, s, plenty)
+}
+
+// cut is a shard's head and frames of at most size bytes each.
+func cut(t testing.TB, s *Shard, size int) ([]byte, [][]byte) {
+	t.Helper()
 	enc, err := codec.NewEncoder(codec.Options{Codec: codec.None})
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, frames, err := s.Encode(enc)
+	head, err := s.Head()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return head, frames
+	return head, slices.Collect(s.Frames(enc, size))
+}
+
+// decode reads a shard whose frames are all there.
+func decode(head []byte, frames [][]byte, bufs int, limit int64) (*Shard, error) {
+	r, err := NewReader(head, bufs, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if err := r.Add(frames); err != nil {
+		return nil, err
+	}
+	return r.Shard()
 }
 
 // each runs f on all configurations and passes.
@@ -96,13 +116,16 @@ func each(t *testing.T, f func(t *testing.T, cfg model.Config, pass engine.Pass)
 func TestShardsComeBack(t *testing.T) {
 	each(t, func(t *testing.T, cfg model.Config, pass engine.Pass) {
 		prog, s := sample(t, cfg, pass)
-		head, frames := encode(t, s)
-		got, err := Decode(head, frames, len(prog.Bufs), plenty)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(got, s) {
-			t.Errorf("got  %+v\nwant %+v", got, s)
+		var got *Shard
+		for _, size := range []int{1, 8, 20, plenty} {
+			head, frames := cut(t, s, size)
+			var err error
+			if got, err = decode(head, frames, len(prog.Bufs), plenty); err != nil {
+				t.Fatalf("in frames of %d bytes: %v", size, err)
+			}
+			if !reflect.DeepEqual(got, s) {
+				t.Errorf("in %d frames of %d bytes: got  %+v\nwant %+v", len(frames), size, got, s)
+			}
 		}
 		if err := got.Fits(&cfg, prog, plenty); err != nil {
 			t.Error(err)
@@ -205,11 +228,12 @@ func TestSenselessShardsAreRefused(t *testing.T) {
 		"lists, want":                func(h *head, f [][]byte) [][]byte { h.Vectors = h.Vectors[1:]; return f },
 		"buffer -1 of":               func(h *head, f [][]byte) [][]byte { h.Const = []shape{{Buf: -1}}; return f },
 		"frames too many":            func(h *head, f [][]byte) [][]byte { return append(f, nil) },
-		"is missing":                 func(h *head, f [][]byte) [][]byte { return f[:len(f)-1] },
-		"want 2000000000 x 1":        func(h *head, f [][]byte) [][]byte { h.Ptr[0][2] = 2_000_000_000; return f },
-		"want 1 x 1000000000":        func(h *head, f [][]byte) [][]byte { h.ClassW = 1_000_000_000; return f },
+		"frames are missing":         func(h *head, f [][]byte) [][]byte { return f[:len(f)-1] },
+		"more than the":              func(h *head, f [][]byte) [][]byte { h.Vectors[1] = 2_000_000_000; return f },
+		"at most 1 x 1000000000":     func(h *head, f [][]byte) [][]byte { h.ClassW = 1_000_000_000; return f },
+		"buffer 0 of -3 x 4":         func(h *head, f [][]byte) [][]byte { h.Const = []shape{{0, -3, 4}}; return f },
 		"is column 2, want one in [": func(h *head, f [][]byte) [][]byte { h.Targets = 2; return f },
-		"a tensor of 2000000000 x 1 is missing": func(h *head, f [][]byte) [][]byte {
+		"lengths of rows of 2000000000 x 1 ends behind row 0": func(h *head, f [][]byte) [][]byte {
 			h.Ptr[2][2] = 2_000_000_000
 			for i := range h.Vectors {
 				h.Vectors[i] = -1
@@ -228,9 +252,28 @@ func TestSenselessShardsAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Decode(text, frames, len(prog.Bufs), plenty); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := decode(text, frames, len(prog.Bufs), plenty); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want an error with %q", err, says)
 		}
+	}
+}
+
+// The order of chunks is counted, by who receives them; here frames are.
+func TestMissingAndRepeatedFramesAreRefused(t *testing.T) {
+	prog, s := sample(t, configs["sparse"], engine.Training)
+	head, frames := cut(t, s, 8)
+	for i := range frames {
+		for what, in := range map[string][][]byte{
+			"missing": slices.Delete(slices.Clone(frames), i, i+1),
+			"twice":   slices.Insert(slices.Clone(frames), i, frames[i]),
+		} {
+			if got, err := decode(head, in, len(prog.Bufs), plenty); err == nil {
+				t.Errorf("frame %d of %d %s: it was read as %+v", i, len(frames), what, got)
+			}
+		}
+	}
+	if _, err := NewReader(head, len(prog.Bufs), 0); err != nil {
+		t.Errorf("without memory, before the first frame: %v", err)
 	}
 }
 
@@ -239,7 +282,7 @@ func TestDecodeKeepsToItsLimit(t *testing.T) {
 	head, frames := encode(t, s)
 	least := 0
 	for least < plenty {
-		if _, err := Decode(head, frames, len(prog.Bufs), int64(least)); err == nil {
+		if _, err := decode(head, frames, len(prog.Bufs), int64(least)); err == nil {
 			break
 		}
 		least++
@@ -262,12 +305,14 @@ func FuzzDecode(f *testing.F) {
 	for _, pass := range []engine.Pass{engine.Training, engine.Evaluation} {
 		var s *Shard
 		prog, s = sample(f, cfg, pass)
-		head, frames := encode(f, s)
-		b, err := (&wire.Message{Shard: &wire.Shard{Head: head}, Parts: frames}).Append(nil)
-		if err != nil {
-			f.Fatal(err)
+		for _, size := range []int{8, plenty} {
+			head, frames := cut(f, s, size)
+			b, err := (&wire.Message{Shard: &wire.Shard{Head: head}, Parts: frames}).Append(nil)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(b)
 		}
-		f.Add(b)
 	}
 	dev, err := ref.Open()
 	if err != nil {
@@ -278,7 +323,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil || m.Shard == nil {
 			return
 		}
-		s, err := Decode(m.Shard.Head, m.Parts, len(prog.Bufs), plenty)
+		s, err := decode(m.Shard.Head, m.Parts, len(prog.Bufs), plenty)
 		if err != nil || s.Fits(&cfg, prog, plenty) != nil {
 			return
 		}

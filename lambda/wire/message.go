@@ -11,7 +11,7 @@ import (
 )
 
 // Version of the protocol. Both sides must have the same one.
-const Version = 3
+const Version = 4
 
 // MaxMessage bounds a message, in bytes.
 const MaxMessage = 64 << 20
@@ -28,9 +28,11 @@ type Message struct {
 	Hello  *Hello  `json:"hello,omitempty"`
 	Job    *Job    `json:"job,omitempty"`
 	Shard  *Shard  `json:"shard,omitempty"`
+	Chunk  *Chunk  `json:"chunk,omitempty"`
 	Weight *Weight `json:"weight,omitempty"`
 	Task   *Task   `json:"task,omitempty"`
 	Block  *Block  `json:"block,omitempty"`
+	Cancel *Cancel `json:"cancel,omitempty"`
 	Stop   *Stop   `json:"stop,omitempty"`
 	Result *Result `json:"result,omitempty"`
 	Fail   *Fail   `json:"fail,omitempty"`
@@ -48,9 +50,18 @@ type Hello struct {
 	Device string `json:"device"`
 }
 
-// Shard brings a shard (lambda/shard): Head and the parts are its encoding.
+// Shard begins a shard (lambda/shard): Head is its head, and the parts are the first of
+// its frames.
 type Shard struct {
 	Head json.RawMessage `json:"head"`
+	// More says that a Chunk follows; nothing else may come before it, but for Cancel.
+	More bool `json:"more,omitempty"`
+}
+
+// Chunk brings the next frames of the shard that has begun.
+type Chunk struct {
+	N    int  `json:"n"` // counted from 1
+	More bool `json:"more,omitempty"`
 }
 
 // Weight brings one parameter, of the content Hash: one part.
@@ -88,6 +99,10 @@ type Step struct {
 	// the last step.
 	Ships []int `json:"ships,omitempty"`
 	Grads []int `json:"grads,omitempty"`
+	// Sums cut the interval's blocks into runs, [0,Sums[0]), [Sums[0],Sums[1]) and so on:
+	// of each run one sum of each of Grads goes back, made in pairs from the run's first
+	// block on, like that of the blocks below a node of the graph server's tree.
+	Sums []int `json:"sums,omitempty"`
 }
 
 // Found names a buffer's content.
@@ -105,8 +120,14 @@ type Block struct {
 	Bufs []Found `json:"bufs,omitempty"`
 }
 
-// Result is what the last step has made of a block: Ships, then Grads of the Task,
-// one part each.
+// Cancel calls off the attempt ID: the worker drops what it has begun of it, behind the
+// block under way, and answers Fail with Off. It may cross the attempt's results.
+type Cancel struct {
+	ID int64 `json:"id"`
+}
+
+// Result is what the last step has made of a block: Ships of the Task, one part each,
+// and, with the last of a run's Blocks, the run's sums of Grads.
 type Result struct {
 	ID    int64   `json:"id"`
 	Block int     `json:"block"`
@@ -115,11 +136,13 @@ type Result struct {
 	Last bool `json:"last,omitempty"`
 }
 
-// Fail ends a task. Lost says that the worker no longer holds what it was thought to.
+// Fail ends a task. Lost says that the worker no longer holds what it was thought to, Off
+// that the graph server wanted it so.
 type Fail struct {
 	ID   int64  `json:"id"`
 	Text string `json:"text"`
 	Lost bool   `json:"lost,omitempty"`
+	Off  bool   `json:"off,omitempty"`
 }
 
 // Stop asks a worker to leave.

@@ -16,12 +16,16 @@ func samples() []*Message {
 		{Hello: &Hello{Version: Version, Token: "t", Worker: 3, Device: "cpu"}},
 		{Job: &Job{Steps: 4, Precision: "fp32", Codec: "auto"}},
 		{Shard: &Shard{Head: []byte(`{"a":1}`)}, Parts: [][]byte{{1, 2}, {}, {3}}},
+		{Shard: &Shard{Head: []byte(`{}`), More: true}},
+		{Chunk: &Chunk{N: 1, More: true}, Parts: [][]byte{{4}}},
 		{Weight: &Weight{Param: 1, Hash: 1<<63 + 5}, Parts: [][]byte{{9}}},
-		{Task: &Task{ID: 7, Interval: 2, Epoch: 3, Walk: 4, Steps: []Step{{Step: 1, Found: []Found{{1, 2}}, Blocks: []int{0, 1}, Ships: []int{3}, Grads: []int{0}}}, Params: []Weight{{Param: 1, Hash: 2}}}},
+		{Task: &Task{ID: 7, Interval: 2, Epoch: 3, Walk: 4, Steps: []Step{{Step: 1, Found: []Found{{1, 2}}, Blocks: []int{0, 1}, Ships: []int{3}, Grads: []int{0}, Sums: []int{1, 2}}}, Params: []Weight{{Param: 1, Hash: 2}}}},
 		{Block: &Block{ID: 7, Step: 1, Block: 1, Bufs: []Found{{5, 0}}}, Parts: [][]byte{{1}}},
+		{Cancel: &Cancel{ID: 7}},
 		{Stop: &Stop{Why: "over"}},
 		{Result: &Result{ID: 7, Block: 1, Loss: 0.1, Last: true}, Parts: [][]byte{{}}},
 		{Fail: &Fail{ID: 7, Text: "x", Lost: true}},
+		{Fail: &Fail{ID: 7, Text: "x", Off: true}},
 		{Bye: &Bye{Why: "y", Tasks: 3}},
 	}
 }

@@ -32,6 +32,9 @@ func (s *session) check(run *running) error {
 		if err := s.checkParams(run, st); err != nil {
 			return err
 		}
+		if err := checkSums(run, st); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -68,9 +71,36 @@ func (s *session) checkParams(run *running, st *wire.Step) error {
 			return fmt.Errorf("step %d reads parameter %d, which is not among the task's", st.Step, p)
 		}
 	}
-	for _, p := range st.Grads {
+	for i, p := range st.Grads {
+		if slices.Contains(st.Grads[:i], p) {
+			return fmt.Errorf("step %d is asked twice for the gradient of parameter %d", st.Step, p)
+		}
 		if !run.room.Train || !slices.Contains(step.Grads, p) {
 			return fmt.Errorf("step %d has no gradient of parameter %d", st.Step, p)
+		}
+	}
+	return nil
+}
+
+// checkSums checks that each block of which a gradient is wanted is in one run, and comes
+// in order.
+func checkSums(run *running, st *wire.Step) error {
+	if len(st.Grads) == 0 {
+		return nil
+	}
+	at := 0
+	for _, end := range st.Sums {
+		if end <= at || end > run.room.Blocks() {
+			return fmt.Errorf("step %d has a run of blocks [%d,%d) of %d", st.Step, at, end, run.room.Blocks())
+		}
+		at = end
+	}
+	if at != run.room.Blocks() {
+		return fmt.Errorf("step %d has runs of %d of %d blocks", st.Step, at, run.room.Blocks())
+	}
+	for i := 1; i < len(st.Blocks); i++ {
+		if st.Blocks[i] <= st.Blocks[i-1] {
+			return fmt.Errorf("step %d has block %d behind block %d", st.Step, st.Blocks[i], st.Blocks[i-1])
 		}
 	}
 	return nil

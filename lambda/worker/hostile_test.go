@@ -83,7 +83,9 @@ func newFixture(t testing.TB, pass engine.Pass) *fixture {
 			}
 		}
 		if f.shard.Train {
-			st.Grads = step.Grads
+			if st.Grads = step.Grads; len(st.Grads) > 0 {
+				st.Sums = []int{1}
+			}
 		}
 		block := &wire.Message{Block: &wire.Block{ID: int64(i), Step: i}}
 		for _, b := range step.In {
@@ -100,12 +102,31 @@ func newFixture(t testing.TB, pass engine.Pass) *fixture {
 // messages are the fixture's, in order.
 func (f *fixture) messages(t testing.TB) []*wire.Message {
 	t.Helper()
-	head, parts, err := f.shard.Encode(frames(t))
+	out := []*wire.Message{f.job, whole(t, f.shard)}
+	return append(append(out, f.weights...), f.tasks...)
+}
+
+// whole is a shard in one message.
+func whole(t testing.TB, s *shard.Shard) *wire.Message { return chunks(t, s, 1<<20)[0] }
+
+// chunks are a shard in messages of one frame of at most size bytes each; all of it in one
+// where that is enough for any.
+func chunks(t testing.TB, s *shard.Shard, size int) []*wire.Message {
+	t.Helper()
+	head, err := s.Head()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := []*wire.Message{f.job, {Shard: &wire.Shard{Head: head}, Parts: parts}}
-	return append(append(out, f.weights...), f.tasks...)
+	parts := slices.Collect(s.Frames(frames(t), size))
+	out := []*wire.Message{{Shard: &wire.Shard{Head: head}, Parts: parts}}
+	if size >= 1<<20 {
+		return out
+	}
+	out[0].Parts, out[0].Shard.More = nil, true
+	for i, p := range parts {
+		out = append(out, &wire.Message{Chunk: &wire.Chunk{N: i + 1, More: i < len(parts)-1}, Parts: [][]byte{p}})
+	}
+	return out
 }
 
 // answers are what a new worker says to messages, without its hello.

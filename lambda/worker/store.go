@@ -26,7 +26,15 @@ type store struct {
 	rooms   map[roomKey]*list.Element // of *room
 	order   *list.List                // most recently used first
 	weights []weight                  // by parameter
-	grads   []*kernels.Mat            // by parameter; nil: none yet
+	sums    sums                      // of the task under way
+	grads   []int                     // by parameter: how many matrices of sums there are
+	coming  *coming                   // nil: no shard has begun
+}
+
+// coming is a shard of which there are so many chunks.
+type coming struct {
+	*shard.Reader
+	chunks int
 }
 
 type roomKey struct {
@@ -64,29 +72,99 @@ func newStore(cfg Config, prog *model.Program, j *wire.Job) (*store, error) {
 	}
 	st := &store{
 		cfg: cfg, job: j, prog: prog, local: backend.NewLocal(cfg.Device), enc: enc, rooms: map[roomKey]*list.Element{}, order: list.New(),
-		weights: make([]weight, len(prog.Params)), grads: make([]*kernels.Mat, len(prog.Params)),
+		weights: make([]weight, len(prog.Params)), grads: make([]int, len(prog.Params)),
+		sums: sums{dev: cfg.Device, free: make([][]*kernels.Mat, len(prog.Params))},
 	}
-	for _, p := range prog.Params {
-		st.used += 2 * 4 * int64(p.Rows) * int64(kernels.PadCols(p.Cols)) // weights and gradients, from the first task on
+	for p := range prog.Params {
+		st.used += 2 * st.paramBytes(p) // weights and gradients, from the first task on
 	}
 	return st, nil
 }
 
+func (st *store) paramBytes(p int) int64 {
+	spec := &st.prog.Params[p]
+	return 4 * int64(spec.Rows) * int64(kernels.PadCols(spec.Cols))
+}
+
+// putShard begins a shard, in the place of the one that its interval has here.
 func (st *store) putShard(m *wire.Message) error {
-	s, err := shard.Decode(m.Shard.Head, m.Parts, len(st.prog.Bufs), st.cfg.Memory)
+	r, err := shard.NewReader(m.Shard.Head, len(st.prog.Bufs), st.cfg.Memory)
 	if err != nil {
 		return err
 	}
+	st.coming = &coming{Reader: r}
+	pass, interval := r.Key()
+	if at, ok := st.rooms[roomKey{pass, interval}]; ok {
+		st.drop(at)
+	}
+	return st.come(m.Parts, m.Shard.More)
+}
+
+// putChunk goes on with it.
+func (st *store) putChunk(m *wire.Message) error {
+	if st.coming == nil {
+		return fmt.Errorf("chunk %d of a shard came, and no shard has begun", m.Chunk.N)
+	}
+	if want := st.coming.chunks + 1; m.Chunk.N != want {
+		err := st.incomplete(fmt.Sprintf("chunk %d", m.Chunk.N))
+		st.forgo()
+		return err
+	}
+	st.coming.chunks++
+	return st.come(m.Parts, m.Chunk.More)
+}
+
+// incomplete is what is wrong where something else came than the next chunk; nil where no
+// shard has begun.
+func (st *store) incomplete(instead string) error {
+	if st.coming == nil {
+		return nil
+	}
+	_, interval := st.coming.Key()
+	return fmt.Errorf("%s came before the shard of interval %d was whole: chunk %d is next", instead, interval, st.coming.chunks+1)
+}
+
+// forgo gives up a shard that has begun.
+func (st *store) forgo() {
+	if st.coming != nil {
+		st.coming.Close()
+		st.coming = nil
+	}
+}
+
+// come takes frames of the shard that has begun, and others' memory for them.
+func (st *store) come(frames [][]byte, more bool) error {
+	r := st.coming
+	if err := r.Add(frames); err != nil {
+		st.forgo()
+		return err
+	}
+	st.makeRoom(r.Bytes())
+	if more {
+		return nil
+	}
+	st.coming = nil
+	s, err := r.Shard()
+	if err != nil {
+		return err
+	}
+	return st.open(s)
+}
+
+// makeRoom drops the shards that were used least recently, until so many bytes are left.
+func (st *store) makeRoom(bytes int64) {
+	for st.used+bytes > st.cfg.Memory && st.order.Len() > 0 {
+		st.drop(st.order.Back())
+	}
+}
+
+// open makes a shard ready for tasks.
+func (st *store) open(s *shard.Shard) error {
 	if err := s.Fits(&st.job.Model, st.prog, st.cfg.Memory); err != nil {
 		return fmt.Errorf("take a shard: %w", err)
 	}
 	key, bytes := roomKey{s.Pass, s.Interval}, s.Bytes(st.prog)
-	if at, ok := st.rooms[key]; ok {
-		st.drop(at)
-	}
-	for st.used+bytes > st.cfg.Memory && st.order.Len() > 0 {
-		st.drop(st.order.Back())
-	}
+	st.makeRoom(bytes)
 	opened, err := s.Open(st.prog, st.cfg.Device)
 	if err != nil {
 		return fmt.Errorf("make room for the shard of interval %d: %w", s.Interval, err)
@@ -137,25 +215,29 @@ func (st *store) putWeight(m *wire.Message) error {
 	return nil
 }
 
-// grad is a matrix for a gradient of parameter p, used anew by every block.
+// grad is a matrix for a gradient of parameter p; sums takes it back.
 func (st *store) grad(p int) (*kernels.Mat, error) {
-	if st.grads[p] == nil {
-		m, err := st.cfg.Device.Alloc(st.prog.Params[p].Rows, st.prog.Params[p].Cols)
-		if err != nil {
-			return nil, fmt.Errorf("make room for a gradient of %s: %w", st.prog.Params[p].Name, err)
-		}
-		st.grads[p] = m
+	fresh := len(st.sums.free[p]) == 0
+	m, err := st.sums.take(p, st.prog.Params[p].Rows, st.prog.Params[p].Cols)
+	if err != nil {
+		return nil, fmt.Errorf("make room for a gradient of %s: %w", st.prog.Params[p].Name, err)
 	}
-	return st.grads[p], nil
+	if fresh {
+		if st.grads[p]++; st.grads[p] > 1 { // the first one counts from the beginning
+			st.used += st.paramBytes(p)
+		}
+	}
+	return m, nil
 }
 
 func (st *store) close() {
 	for st.order.Len() > 0 {
 		st.drop(st.order.Back())
 	}
+	st.forgo()
 	for p := range st.weights {
 		st.cfg.Device.Free(st.weights[p].m)
-		st.cfg.Device.Free(st.grads[p])
 	}
+	st.sums.close()
 	st.local.Close()
 }

@@ -20,11 +20,15 @@ type running struct {
 	weights []*kernels.Mat
 	step    int // index into Steps of the next block
 	block   int // index into its Blocks
+	run     int // index into the last step's Sums of the run that the next block is in
 }
 
 // begin starts a task, or says that it cannot.
 func (s *session) begin(t *wire.Task) error {
-	s.task = nil
+	s.end()
+	if t.ID == s.off.Load() {
+		return nil // called off already: the message that says so is on its way
+	}
 	run := &running{Task: t, weights: make([]*kernels.Mat, len(s.w.prog.Params))}
 	if run.room = s.w.store.room(t.Pass, t.Interval); run.room == nil {
 		return s.lost(t.ID, "the shard of interval %d is not here", t.Interval)
@@ -52,6 +56,10 @@ func (s *session) block(ctx context.Context, m *wire.Message) error {
 	if run == nil || b.ID != run.ID {
 		return nil // of a task that has failed already
 	}
+	if b.ID == s.off.Load() {
+		s.end()
+		return nil
+	}
 	st := &run.Steps[run.step]
 	if b.Step != st.Step || b.Block != st.Blocks[run.block] {
 		return s.fail(run.ID, fmt.Errorf("step %d, block %d came instead of %d, %d", b.Step, b.Block, st.Step, st.Blocks[run.block]))
@@ -78,16 +86,29 @@ func (s *session) block(ctx context.Context, m *wire.Message) error {
 			return s.lost(run.ID, "buffer %d is of walk %d, step %d, not of walk %d, step %d", f.Buf, got.walk, got.writer, run.Walk, f.Writer)
 		}
 	}
+	defer s.giveBack(c, &s.w.prog.Steps[st.Step])
 	if err := s.compute(ctx, run, c, st, b.Block); err != nil {
 		return s.fail(run.ID, err)
 	}
 	if run.step == len(run.Steps)-1 {
-		if err := s.reply(run, c, st, b.Block); err != nil {
+		sums, err := s.add(run, c, st, b.Block)
+		if err != nil {
+			return s.fail(run.ID, err)
+		}
+		if err := s.reply(run, c, st, b.Block, sums); err != nil {
 			return err
 		}
 	}
 	run.block++
 	return s.ended()
+}
+
+// giveBack takes a step's gradients that are in no sum.
+func (s *session) giveBack(c *model.Ctx, step *model.Step) {
+	for _, p := range step.Grads {
+		s.w.store.sums.give(p, c.Grads[p])
+		c.Grads[p] = nil
+	}
 }
 
 // compute runs a step's ops on a block.
@@ -133,15 +154,48 @@ func (s *session) runOps(ctx context.Context, w *engine.Work) (err error) {
 	return s.w.store.local.Run(ctx, w)
 }
 
+// add adds a block's gradients to those of its run, and gives the frames of the run's sums
+// where the block is the last of it.
+func (s *session) add(run *running, c *model.Ctx, st *wire.Step, block int) ([][]byte, error) {
+	if len(st.Grads) == 0 {
+		return nil, nil
+	}
+	for st.Sums[run.run] <= block {
+		run.run++
+	}
+	first, sums := 0, &s.w.store.sums
+	if run.run > 0 {
+		first = st.Sums[run.run-1]
+	}
+	mats := make([]*kernels.Mat, len(st.Grads))
+	for i, p := range st.Grads {
+		mats[i], c.Grads[p] = c.Grads[p], nil
+	}
+	if err := sums.add(block-first, st.Grads, mats); err != nil {
+		return nil, err
+	}
+	if next := run.block + 1; next < len(st.Blocks) && st.Blocks[next] < st.Sums[run.run] {
+		return nil, nil
+	}
+	defer sums.drop()
+	all, err := sums.total()
+	if err != nil {
+		return nil, err
+	}
+	var out [][]byte
+	for i, p := range st.Grads {
+		out = append(out, s.w.store.enc.Append(nil, shard.Key(p, true), all[i]))
+	}
+	return out, nil
+}
+
 // reply sends what the graph server wants of a block.
-func (s *session) reply(run *running, c *model.Ctx, st *wire.Step, block int) error {
+func (s *session) reply(run *running, c *model.Ctx, st *wire.Step, block int, sums [][]byte) error {
 	out := &wire.Message{Result: &wire.Result{ID: run.ID, Block: block, Loss: c.Loss[0], Last: run.block == len(st.Blocks)-1}}
 	for _, b := range st.Ships {
 		out.Parts = append(out.Parts, s.w.store.enc.Append(nil, shard.Key(b, false), c.Mat(b)))
 	}
-	for _, p := range st.Grads {
-		out.Parts = append(out.Parts, s.w.store.enc.Append(nil, shard.Key(p, true), c.Grads[p]))
-	}
+	out.Parts = append(out.Parts, sums...)
 	return s.conn.Send(out)
 }
 
@@ -154,7 +208,7 @@ func (s *session) ended() error {
 	if run.step < len(run.Steps) {
 		return nil
 	}
-	s.task = nil
+	s.end()
 	s.tasks++
 	if len(run.Steps[len(run.Steps)-1].Blocks) == 0 {
 		return s.conn.Send(&wire.Message{Result: &wire.Result{ID: run.ID, Block: -1, Last: true}})
@@ -162,12 +216,29 @@ func (s *session) ended() error {
 	return nil
 }
 
-func (s *session) fail(id int64, err error) error {
+// end leaves the task, if there is one.
+func (s *session) end() {
 	s.task = nil
+	if s.w.store != nil {
+		s.w.store.sums.drop()
+	}
+}
+
+// cancel calls a task off. Its blocks that come yet are of no task.
+func (s *session) cancel(c *wire.Cancel) error {
+	s.w.store.forgo()
+	if s.task != nil && s.task.ID == c.ID {
+		s.end()
+	}
+	return s.conn.Send(&wire.Message{Fail: &wire.Fail{ID: c.ID, Text: "it was called off", Off: true}})
+}
+
+func (s *session) fail(id int64, err error) error {
+	s.end()
 	return s.conn.Send(&wire.Message{Fail: &wire.Fail{ID: id, Text: err.Error()}})
 }
 
 func (s *session) lost(id int64, format string, args ...any) error {
-	s.task = nil
+	s.end()
 	return s.conn.Send(&wire.Message{Fail: &wire.Fail{ID: id, Text: fmt.Sprintf(format, args...), Lost: true}})
 }

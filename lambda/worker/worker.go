@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dorylus/engine/model"
@@ -82,7 +83,8 @@ func (w *Worker) Serve(ctx context.Context, conn Stream, in Invitation) (*wire.B
 	if err := conn.Send(&wire.Message{Hello: hello}); err != nil {
 		return nil, err
 	}
-	s := &session{w: w, conn: conn, inbox: make(chan received)}
+	s := &session{w: w, conn: conn, inbox: make(chan received, aheadMessages), taken: make(chan struct{}, 1)}
+	s.off.Store(-1)
 	ctx, cancel := context.WithCancel(ctx)
 	var listening sync.WaitGroup
 	listening.Go(func() { s.listen(ctx) })
@@ -99,9 +101,19 @@ type session struct {
 	w     *Worker
 	conn  wire.Conn
 	inbox chan received
-	task  *running // nil between tasks
+	ahead atomic.Int64  // bytes of messages in inbox
+	taken chan struct{} // has a value when one has been taken out
+	off   atomic.Int64  // the attempt that was called off last
+	task  *running      // nil between tasks
 	tasks int
 }
+
+// Messages are read ahead, so that one that calls a task off is seen before the blocks in
+// front of it are computed: up to aheadBytes, about what the stream itself holds on its way.
+const (
+	aheadMessages = 256
+	aheadBytes    = 16 << 20
+)
 
 type received struct {
 	m   *wire.Message
@@ -112,6 +124,12 @@ type received struct {
 func (s *session) listen(ctx context.Context) {
 	for {
 		m, err := s.conn.Recv()
+		if err == nil {
+			if m.Cancel != nil {
+				s.off.Store(m.Cancel.ID)
+			}
+			s.ahead.Add(int64(m.Size()))
+		}
 		select {
 		case s.inbox <- received{m, err}:
 		case <-ctx.Done():
@@ -120,6 +138,22 @@ func (s *session) listen(ctx context.Context) {
 		if err != nil {
 			return
 		}
+		for s.ahead.Load() > aheadBytes {
+			select {
+			case <-s.taken:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// took notes that a message has been taken out of the inbox.
+func (s *session) took(m *wire.Message) {
+	s.ahead.Add(-int64(m.Size()))
+	select {
+	case s.taken <- struct{}{}:
+	default:
 	}
 }
 
@@ -145,6 +179,7 @@ func (s *session) run(ctx context.Context) (*wire.Bye, error) {
 			case r.m.Stop != nil:
 				return s.bye(r.m.Stop.Why)
 			}
+			s.took(r.m)
 			if err := s.handle(ctx, r.m); err != nil {
 				s.bye(err.Error()) // the graph server says it too
 				return nil, err
@@ -167,15 +202,24 @@ func (s *session) bye(why string) (*wire.Bye, error) {
 func (s *session) handle(ctx context.Context, m *wire.Message) error {
 	switch {
 	case m.Job != nil:
-		s.task = nil
+		s.end()
 		return s.w.begin(m.Job)
 	case s.w.prog == nil:
 		return fmt.Errorf("the graph server sent work before the job")
+	case m.Cancel != nil:
+		return s.cancel(m.Cancel)
+	case m.Chunk != nil:
+		return s.w.store.putChunk(m)
+	}
+	if err := s.w.store.incomplete("another message"); err != nil {
+		return err
+	}
+	switch {
 	case m.Shard != nil:
-		s.task = nil // it would go on with what is about to change
+		s.end() // it would go on with what is about to change
 		return s.w.store.putShard(m)
 	case m.Weight != nil:
-		s.task = nil
+		s.end()
 		return s.w.store.putWeight(m)
 	case m.Task != nil:
 		return s.begin(m.Task)
@@ -188,6 +232,7 @@ func (s *session) handle(ctx context.Context, m *wire.Message) error {
 // begin builds the program of a job, unless it is the one that is there.
 func (w *Worker) begin(j *wire.Job) error {
 	if w.job != nil && *w.job == *j {
+		w.store.forgo() // of an earlier stream
 		return nil
 	}
 	prog, err := j.Model.Build()

@@ -12,7 +12,6 @@ import (
 	"dorylus/engine/model"
 	"dorylus/kernels"
 	"dorylus/kernels/ref"
-	"dorylus/lambda/codec"
 	"dorylus/lambda/shard"
 	"dorylus/lambda/wire"
 )
@@ -94,15 +93,7 @@ func (v *visit) shard() {
 	rows := kernels.Span{Hi: 3}
 	c := &model.Ctx{Full: full, Rows: []kernels.Span{rows, rows, {Hi: 1}}, IDs: [][]int32{{0, 1, 2}, {0, 1, 2}}, Self: [][]int32{nil}, Seen: [][]int32{nil, nil},
 		Labels: []int32{0, 1, -1}, LossScale: 0.5, Train: true}
-	enc, err := codec.NewEncoder(codec.Options{Codec: codec.None})
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	head, parts, err := shard.Cut(v.prog, engine.Training, 0, []*model.Ctx{c}).Encode(enc)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	v.say(&wire.Message{Shard: &wire.Shard{Head: head}, Parts: parts})
+	v.say(whole(v.t, shard.Cut(v.prog, engine.Training, 0, []*model.Ctx{c})))
 }
 
 // task is a task of the program's first tensor step that is well formed but for change.
