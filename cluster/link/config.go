@@ -46,16 +46,13 @@ type Job struct {
 	Settings map[string]string
 }
 
-// Config of a Mesh.
-type Config[T any] struct {
-	// Service is the name of the gRPC service, different for each mesh of a server.
-	Service string
+// Base is what all meshes of a server have in common.
+type Base struct {
 	// Rank is this server's, of Size.
 	Rank, Size int
 	// Peers by rank, those that this server has links with.
-	Peers   map[int]Peer
-	Job     Job
-	Decoder Decoder[T]
+	Peers map[int]Peer
+	Job   Job
 
 	// Window bounds the bytes under way to each peer; an item larger than it goes
 	// alone. 0: 32 MiB.
@@ -69,17 +66,26 @@ type Config[T any] struct {
 	StallTimeout time.Duration
 	// LeaveTimeout is how long peers may take to hear that this server leaves; 0: 5 s.
 	LeaveTimeout time.Duration
-
-	// Lost hears of each peer that is lost or has misbehaved, Left of each that has left
-	// in good order; both from goroutines of the mesh. nil: nobody.
-	Lost func(peer int, err error)
-	Left func(peer int)
-	// Sent and Got hear of each message of an item; again: it was sent before, or, of
-	// Got, it is a repeat that is dropped. nil: nobody.
-	Sent func(to int, it Item, m *rpc.Message, again bool)
-	Got  func(from int, m *rpc.Message, again bool)
 	// Faults are injected by tests; nil: none.
 	Faults Faults
+}
+
+// Config of a Mesh.
+type Config[T any] struct {
+	Base
+	// Service is the name of the gRPC service, different for each mesh of a server.
+	Service string
+	Decoder Decoder[T]
+
+	// Lost hears of each peer that is lost or has misbehaved, from goroutines of the mesh.
+	// Left hears, in Recv, of each that has left in good order, after the last of its
+	// items. nil: nobody.
+	Lost func(peer int, err error)
+	Left func(peer int)
+	// Sent hears of each message, number i of its item; again: it was sent before. Got
+	// hears of each that comes; again: it is a repeat, and dropped. nil: nobody.
+	Sent func(to int, it Item, i int, m *rpc.Message, again bool)
+	Got  func(from int, m *rpc.Message, again bool)
 }
 
 // Faults make trouble on purpose. The calls for one pair come one at a time.
@@ -117,7 +123,7 @@ func (c *Config[T]) defaults() {
 		c.Left = func(int) {}
 	}
 	if c.Sent == nil {
-		c.Sent = func(int, Item, *rpc.Message, bool) {}
+		c.Sent = func(int, Item, int, *rpc.Message, bool) {}
 	}
 	if c.Got == nil {
 		c.Got = func(int, *rpc.Message, bool) {}

@@ -169,7 +169,7 @@ func (i *in[T]) take(gen int, raw *rpc.Message) error {
 		delete(i.mu.partial, i.mu.next)
 		i.mu.next++
 		i.mu.stats.Items++
-		i.mesh.deliver(arrival[T]{i, part.v, part.size})
+		i.mesh.deliver(arrival[T]{in: i, v: part.v, size: part.size})
 	}
 }
 
@@ -188,12 +188,20 @@ func (i *in[T]) readSoFar() uint64 {
 	return i.mu.read
 }
 
+// left is the sender's good end.
 func (i *in[T]) left() {
 	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.mu.bye {
+		return
+	}
 	i.mu.bye = true
-	i.mu.Unlock()
-	i.mesh.cfg.Left(i.from)
-	i.mesh.notify()
+	i.mesh.mu.Lock()
+	defer i.mesh.mu.Unlock()
+	if !i.mesh.mu.draining {
+		i.mesh.mu.queue = append(i.mesh.mu.queue, arrival[T]{in: i, bye: true})
+	}
+	i.mesh.notifyLocked()
 }
 
 // there says whether the sender has been there.

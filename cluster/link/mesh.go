@@ -57,14 +57,14 @@ type env struct {
 	faults             Faults
 	hello              func(to int) *hello
 	lost               func(peer int, err error)
-	left               func(peer int)
-	sent               func(to int, it Item, m *rpc.Message, again bool)
+	sent               func(to int, it Item, i int, m *rpc.Message, again bool)
 }
 
 type arrival[T any] struct {
 	in   *in[T]
 	v    T
 	size int64
+	bye  bool // no item: the sender has left
 }
 
 // New is a Mesh. Add its Service to the server, then Start it.
@@ -86,7 +86,6 @@ func New[T any](c Config[T]) (*Mesh[T], error) {
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.env = &env{rank: c.Rank, method: "/" + c.Service + "/" + method, window: c.Window, ready: c.ReadyTimeout, away: c.PeerTimeout, stall: c.StallTimeout,
 		faults: c.Faults, lost: m.lose, sent: c.Sent,
-		left: func(peer int) { c.Left(peer); m.notify() },
 		hello: func(to int) *hello {
 			return &hello{Version: version, Job: c.Job.ID, Settings: c.Job.Settings, From: c.Rank, To: to, Size: c.Size, Born: m.born, Window: c.Window}
 		}}
@@ -262,6 +261,10 @@ func (m *Mesh[T]) Recv(ctx context.Context) (from int, v T, err error) {
 			m.mu.queue[0] = arrival[T]{}
 			m.mu.queue = m.mu.queue[1:]
 			m.mu.Unlock()
+			if a.bye {
+				m.cfg.Left(a.in.from)
+				continue
+			}
 			a.in.taken(a.size)
 			return a.in.from, a.v, nil
 		}
@@ -361,7 +364,9 @@ func (m *Mesh[T]) Leave(ctx context.Context, why string) error {
 	m.mu.queue = nil
 	m.mu.Unlock()
 	for _, a := range queue {
-		a.in.taken(a.size)
+		if !a.bye {
+			a.in.taken(a.size)
+		}
 	}
 	m.notify()
 	if err := m.Err(); why == "" && err != nil {

@@ -46,8 +46,10 @@ type out struct {
 		acked uint64
 		bytes int64
 		since time.Time // when the peer last took something or had nothing to take
-		// high is the number of the last item that was sent, on whatever stream.
+		// high is the number of the last item that was sent, on whatever stream, and sent
+		// how many of its messages were.
 		high    uint64
+		sent    int
 		closing bool
 		freed   chan struct{} // closed, and replaced, when items go or the link ends
 		stats   OutStats
@@ -372,7 +374,6 @@ func (o *out) peerLeft(m *rpc.Message) error {
 		return io.EOF
 	}
 	o.end()
-	o.env.left(o.to)
 	return io.EOF
 }
 

@@ -96,8 +96,8 @@ func newRig(t *testing.T, n int, tune func(rank int, c *Config[*parcel])) *rig {
 		r.servers = append(r.servers, s)
 	}
 	for rank := range n {
-		c := Config[*parcel]{Service: "test.Parcels", Rank: rank, Size: n, Peers: make(map[int]Peer), Job: Job{ID: "run"}, Decoder: parcels{},
-			ReadyTimeout: patience, PeerTimeout: patience, StallTimeout: patience, LeaveTimeout: 2 * time.Second}
+		c := Config[*parcel]{Service: "test.Parcels", Decoder: parcels{}, Base: Base{Rank: rank, Size: n, Peers: make(map[int]Peer), Job: Job{ID: "run"},
+			ReadyTimeout: patience, PeerTimeout: patience, StallTimeout: patience, LeaveTimeout: 2 * time.Second}}
 		for to := range n {
 			if to == rank {
 				continue

@@ -25,14 +25,14 @@ var (
 func (o *out) speak(ctx context.Context, s *rpc.ClientStream, have, again uint64) error {
 	for _, seq := range o.order(have, again) {
 		if it := o.item(seq); it != nil { // else it was taken meanwhile
-			if err := o.carry(ctx, s, seq, it, true); err != nil {
+			if err := o.carry(ctx, s, seq, it); err != nil {
 				return err
 			}
 		}
 	}
 	for seq := max(have, again) + 1; ; {
 		if it := o.item(seq); it != nil {
-			if err := o.carry(ctx, s, seq, it, false); err != nil {
+			if err := o.carry(ctx, s, seq, it); err != nil {
 				return err
 			}
 			seq++
@@ -85,17 +85,19 @@ func (o *out) item(seq uint64) Item {
 	if seq <= o.mu.acked || seq-o.mu.acked > uint64(len(o.mu.items)) {
 		return nil
 	}
-	o.mu.high = max(o.mu.high, seq)
+	if seq > o.mu.high {
+		o.mu.high, o.mu.sent = seq, 0
+	}
 	return o.mu.items[seq-o.mu.acked-1]
 }
 
 // carry sends one item.
-func (o *out) carry(ctx context.Context, s *rpc.ClientStream, seq uint64, it Item, again bool) error {
+func (o *out) carry(ctx context.Context, s *rpc.ClientStream, seq uint64, it Item) error {
 	n := it.Chunks()
 	i := 0
 	var err error
 	it.Encode(func(m *rpc.Message) bool {
-		err = o.message(ctx, s, it, place{seq, i, n}.wrap(m), again)
+		err = o.message(ctx, s, it, place{seq, i, n}, m)
 		i++
 		return err == nil
 	})
@@ -103,7 +105,8 @@ func (o *out) carry(ctx context.Context, s *rpc.ClientStream, seq uint64, it Ite
 }
 
 // message sends one message, and lets a test spoil it.
-func (o *out) message(ctx context.Context, s *rpc.ClientStream, it Item, m *rpc.Message, again bool) error {
+func (o *out) message(ctx context.Context, s *rpc.ClientStream, it Item, p place, m *rpc.Message) error {
+	m = p.wrap(m)
 	times := 1
 	if o.env.faults != nil {
 		f := o.env.faults.Message(o.env.rank, o.to)
@@ -122,19 +125,20 @@ func (o *out) message(ctx context.Context, s *rpc.ClientStream, it Item, m *rpc.
 			times = 2
 		}
 	}
-	for k := range times {
+	for range times {
 		if err := s.Send(m); err != nil {
 			return errTold
 		}
-		again := again || k > 0
 		o.mu.Lock()
+		again := p.seq < o.mu.high || p.at < o.mu.sent
 		if again {
 			o.mu.stats.Again++
 		} else {
 			o.mu.stats.Messages++
+			o.mu.sent = p.at + 1
 		}
 		o.mu.Unlock()
-		o.env.sent(o.to, it, m, again)
+		o.env.sent(o.to, it, p.at, m, again)
 	}
 	return nil
 }

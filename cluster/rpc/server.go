@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
@@ -139,6 +140,18 @@ func (s *Server) Close() error {
 		return fmt.Errorf("serve on %s: %w", s.Addr(), err)
 	}
 	return nil
+}
+
+// Finish is Close for who leaves in good order: calls and streams that are ending may
+// come to their end first, for so long.
+func (s *Server) Finish(patience time.Duration) error {
+	if s.serving {
+		s.health.Shutdown()
+		late := time.AfterFunc(patience, s.grpc.Stop)
+		s.grpc.GracefulStop()
+		late.Stop()
+	}
+	return s.Close()
 }
 
 // stream is a Stream on gRPC's of either side.
