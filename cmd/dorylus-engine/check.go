@@ -9,12 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"dorylus/engine/dataset"
+	"dorylus/engine/prepare"
 	"dorylus/engine/store"
 )
 
 func (a *app) checkCommand() *cobra.Command {
 	var read readFlags
 	var asJSON bool
+	var parts int
 	cmd := &cobra.Command{
 		Use:   "check SRC",
 		Short: "Check a graph without writing anything; exit 1 if training would be wrong",
@@ -23,10 +25,11 @@ different from what its owner may expect, with counts, the first example, the ef
 		Example: "  dorylus-engine check edges.csv --labels-file=labels.csv",
 		Args:    oneArg("a source"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.check(cmd.Context(), args[0], read.opt, asJSON)
+			return a.check(cmd.Context(), args[0], read.opt, parts, asJSON)
 		},
 	}
 	cmd.Flags().SortFlags = false
+	cmd.Flags().IntVar(&parts, "partitions", 0, "of a store, report what each of `N` graph servers would get")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as one JSON object")
 	read.add(cmd)
 	return cmd
@@ -39,9 +42,14 @@ type checked struct {
 	Vertices int           `json:"vertices"`
 	Records  int64         `json:"edge_records"`
 	Findings []findingJSON `json:"findings"`
+	// Partitions are those asked for, or those that the store was prepared for.
+	Partitions *store.PartitionsMeta `json:"partitions,omitempty"`
 }
 
-func (a *app) check(ctx context.Context, src string, opt dataset.Options, asJSON bool) error {
+func (a *app) check(ctx context.Context, src string, opt dataset.Options, parts int, asJSON bool) error {
+	if parts < 0 || parts > 0 && !isStore(src) {
+		return usagef("--partitions=%d: give 1 or more, for a store; prepare SRC --partitions=N writes one", parts)
+	}
 	var sum checked
 	var findings []dataset.Finding
 	if isStore(src) {
@@ -51,7 +59,12 @@ func (a *app) check(ctx context.Context, src string, opt dataset.Options, asJSON
 		}
 		defer st.Close()
 		findings = st.Meta.Findings
-		sum = checked{Name: st.Meta.Name, Format: "store", Vertices: st.Meta.Vertices, Records: st.Meta.Edges}
+		sum = checked{Name: st.Meta.Name, Format: "store", Vertices: st.Meta.Vertices, Records: st.Meta.Edges, Partitions: st.Meta.Partitions}
+		if parts > 0 {
+			if sum.Partitions, err = prepare.Partitions(ctx, st, parts); err != nil {
+				return stoppedEarly(ctx, err)
+			}
+		}
 	} else {
 		show := a.stages(asJSON)
 		opt.Progress = show.bytes("read")
@@ -72,6 +85,9 @@ func (a *app) check(ctx context.Context, src string, opt dataset.Options, asJSON
 		}
 	} else {
 		fmt.Fprintf(a.out, "%s (%s): %d vertices, %d edge records\n%s", sum.Name, sum.Format, sum.Vertices, sum.Records, findingsText(findings))
+		if sum.Partitions != nil {
+			fmt.Fprint(a.out, partitionsText(sum.Partitions))
+		}
 	}
 	errors := 0
 	for _, f := range findings {

@@ -91,6 +91,7 @@ It says what it changed. A source that training would get wrong is refused.`,
 	fs.StringVar(&f.build.Split, "split", "", "make a split: planetoid, per-class:20/30, random:60/20/20 (default: the source's own)")
 	fs.Uint64Var(&f.build.Seed, "seed", 0, "seed of --split and --order")
 	fs.Var(&f.memory, "memory", "`BYTES` that computing the order may take beside the graph (512MiB, 4GB); where the best method needs more, --order=auto takes a cheaper one; 0: any number")
+	fs.IntVar(&f.build.Partitions, "partitions", 0, "report what each of `N` graph servers would get, and let --order=auto look for the smallest cut; a store serves any number of them")
 	fs.IntVar(&f.build.Threads, "threads", 0, "workers; 0: one per core")
 	fs.BoolVar(&f.overwrite, "overwrite", false, "replace a store that is there already")
 	fs.BoolVar(&f.force, "force", false, "write the store even if training would be wrong")
@@ -133,6 +134,12 @@ func (a *app) prepare(ctx context.Context, src string, f *prepareFlags) error {
 	}
 	opt.Features = featureChoice(f.features, raw.Format)
 	opt.Partitioner, opt.Consume, opt.Progress = partitioner, true, show.counting()
+	opt.Announce = func(list []order.Estimate) {
+		if f.build.Partitions > 0 || list[0].Seconds >= 1 { // else it is over before it is read
+			show.clear()
+			a.note(f.json, "%s", estimateText(list))
+		}
+	}
 	st, err := prepare.Build(ctx, raw, opt)
 	if err != nil {
 		return stoppedEarly(ctx, err)
@@ -159,6 +166,8 @@ func (f *prepareFlags) checkAs() error {
 	switch {
 	case f.as != asStore && f.as != asDistDGL:
 		return usagef("--as=%s: choose one of %s, %s", f.as, asStore, asDistDGL)
+	case f.as == asDistDGL && f.build.Partitions != 0:
+		return usagef("--partitions=%d: --as=distdgl is cut by DGL's tools: leave it out", f.build.Partitions)
 	case f.as == asStore && f.chunks != 1:
 		return usagef("--chunks=%d: a store is not cut into chunks: add --as=distdgl", f.chunks)
 	case f.as == asDistDGL && f.chunks < 1:
@@ -203,7 +212,7 @@ func (p *prepared) printJSON(a *app) error {
 		p.as: p.dir, "name": m.Name, "source": m.Source, "vertices": m.Vertices, "edges": m.Edges,
 		"features": m.Features, "feature_kind": m.FeatureKind, "classes": m.Classes, "weighted": m.Weighted, "symmetric": m.Symmetric,
 		"order": m.Order, "block_rows": m.BlockRows, "splits": p.splits, "split_spec": m.SplitSpec,
-		"changes": notNil(m.Changes), "findings": findingsJSON(m.Findings), "seconds": p.seconds,
+		"partitions": m.Partitions, "changes": notNil(m.Changes), "findings": findingsJSON(m.Findings), "seconds": p.seconds,
 	})
 }
 
@@ -229,6 +238,9 @@ func (p *prepared) words() string {
 	}
 	if len(p.splits) == 0 {
 		b.WriteString("No split: prepare again with --split, for example --split=random:60/20/20, before training\n")
+	}
+	if m.Partitions != nil {
+		b.WriteString(partitionsText(m.Partitions))
 	}
 	if p.as == asDistDGL {
 		if len(p.splits) > 1 {

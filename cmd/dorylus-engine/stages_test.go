@@ -70,9 +70,9 @@ func TestMemoryBoundsTheOrder(t *testing.T) {
 	dir := t.TempDir()
 	const graph = "synth:sbm,vertices=4000,degree=8,classes=4,features=4"
 	free := mustRun(t, dir, "prepare", graph, "-o", "free")
-	tight := mustRun(t, dir, "prepare", graph, "-o", "tight", "--memory=10k")
+	tight := mustRun(t, dir, "prepare", graph, "-o", "tight", "--memory=150k")
 	if !strings.Contains(tight, "Order: stream (label propagation would take ") || strings.Contains(free, "Order: stream") {
-		t.Errorf("without a limit:\n%s\nwithin 10 kB:\n%s", free, tight)
+		t.Errorf("without a limit:\n%s\nwithin 150 kB:\n%s", free, tight)
 	}
 	wantFailure(t, call(t, dir, nil, "prepare", graph, "-o", "x", "--memory=lots"), exitUsage, "--memory=lots: give a number of bytes, as 512MiB or 4GB")
 }

@@ -6,25 +6,23 @@ import (
 	"math"
 )
 
-// The costs by which auto chooses: the upper ends of what METIS 5.1.0 took on one
-// core for graphs of degree 10 to 100 with communities. From degree 40 on, label
-// propagation finds as good an order in a fifth of the time; below, METIS is worth
-// waiting for.
-const (
-	metisSecondsPerEdge   = 1e-6 // per directed edge
-	metisSecondsPerVertex = 5e-6
-	metisSeconds          = 6  // auto takes METIS up to this estimate
-	metisBytesPerEdge     = 60 // mirror and METIS's own levels
-	metisBytesPerVertex   = 100
-	lpaBytesPerVertex     = 48
-)
+// metisSeconds is up to which estimate auto takes METIS for the caches alone: from degree
+// 40 on, label propagation finds as good an order in a fifth of the time. Where the
+// order is for several servers, which exchange the rows at the cut every epoch, METIS is
+// worth any time that it takes.
+const metisSeconds = 6
 
-// auto takes the best method that is cheap enough: METIS where it is linked and
-// estimated to take at most a few seconds and the memory allowed; else label
-// propagation; else streaming. It keeps the user's order where the result is no
-// better for the caches, which happens when a source is already well ordered.
+// metisEntries is the most entries of a symmetric graph that METIS, as it is packaged,
+// can number.
+const metisEntries = math.MaxInt32
+
+// auto takes the best method that is cheap enough: METIS where it is linked, estimated to
+// take at most a few seconds and the memory allowed; else label propagation; else
+// streaming; else, where not even that fits, the user's order. It also keeps the user's
+// order where the result is no better for the caches, which happens when a source is
+// already well ordered.
 func auto(ctx context.Context, g Graph, opt Options) (*Result, error) {
-	n, e := int64(g.Rows()), int64(g.In.Edges())
+	n, e := g.Rows(), g.In.Edges()
 	if e == 0 || n < 16 {
 		r, err := compute(ctx, g, Natural, opt)
 		if err == nil {
@@ -32,37 +30,89 @@ func auto(ctx context.Context, g Graph, opt Options) (*Result, error) {
 		}
 		return r, err
 	}
-	seconds := float64(e)*metisSecondsPerEdge + float64(n)*metisSecondsPerVertex
-	metisBytes := e*metisBytesPerEdge + n*metisBytesPerVertex
-	lpaBytes := n * (lpaBytesPerVertex + 4*int64(opt.Threads))
-	var method, reason string
-	switch {
-	case opt.Memory > 0 && lpaBytes > opt.Memory:
-		method = Stream
-		reason = fmt.Sprintf("label propagation would take %d MiB, %d are allowed", lpaBytes>>20, opt.Memory>>20)
-	case opt.Partitioner == nil:
-		method, reason = LPA, "METIS is not linked into this program"
-	case seconds > metisSeconds:
-		method, reason = LPA, fmt.Sprintf("METIS would take about %.0f s", seconds)
-	case opt.Memory > 0 && metisBytes > opt.Memory:
-		method, reason = LPA, fmt.Sprintf("METIS would take %d MiB, %d are allowed", metisBytes>>20, opt.Memory>>20)
-	default:
-		method, reason = METIS, fmt.Sprintf("METIS is linked and takes less than %.0f s", math.Ceil(seconds))
+	fit, refused := opt.weigh(g)
+	if opt.Partitions > 1 {
+		return smallestCut(ctx, g, opt, fit, refused)
 	}
-	r, err := compute(ctx, g, method, opt)
+	first := Estimate{Method: Natural}
+	if len(fit) > 0 {
+		first = fit[0]
+	}
+	opt.announce(first, refused)
+	r, err := compute(ctx, g, first.Method, opt)
 	if err != nil {
 		return nil, err
 	}
-	r.Reason = reason
-	if r.Rank, err = invert(r.Order, int(n)); err != nil {
-		return nil, fmt.Errorf("%s: %w", method, err)
+	r.Estimate = first
+	if len(refused) > 0 {
+		r.Reason = refused[len(refused)-1].Refused
+	} else {
+		r.Reason = fmt.Sprintf("METIS is linked and takes less than %.0f s", math.Ceil(first.Seconds))
 	}
-	r.Quality = Measure(g, r.Rank, r.Cluster)
-	natural := Measure(g, identity(int(n)), nil)
+	if err := r.measure(g); err != nil || first.Method == Natural {
+		return r, err
+	}
+	natural := Measure(g, identity(n), nil)
 	if r.Quality.Hit < natural.Hit+0.02 && r.Quality.Gap > 0.9*natural.Gap {
-		kept := &Result{Used: Natural, Order: identity(int(n)), Quality: natural}
-		kept.Reason = fmt.Sprintf("%s gains nothing over the source's order: cache hits %.2f against %.2f", method, r.Quality.Hit, natural.Hit)
+		kept := &Result{Used: Natural, Order: identity(n), Quality: natural}
+		kept.Reason = fmt.Sprintf("%s gains nothing over the source's order: cache hits %.2f against %.2f", first.Method, r.Quality.Hit, natural.Hit)
 		return kept, nil
 	}
 	return r, nil
 }
+
+// measure fills in Rank and Quality.
+func (r *Result) measure(g Graph) (err error) {
+	if r.Rank, err = invert(r.Order, g.Rows()); err != nil {
+		return fmt.Errorf("%s: %w", r.Used, err)
+	}
+	r.Quality = Measure(g, r.Rank, r.Cluster)
+	return nil
+}
+
+// weigh divides auto's methods, the best one first, into those that it may take and those
+// it may not, up to the first that it may take (for several servers: label propagation
+// too, which now and then finds a smaller cut than METIS).
+func (opt *Options) weigh(g Graph) (fit, refused []Estimate) {
+	for _, method := range []string{METIS, LPA, Stream} {
+		if len(fit) > 0 && (opt.Partitions < 2 || method == Stream) {
+			break
+		}
+		est := opt.estimate(g, method)
+		switch {
+		case method == METIS && opt.Partitioner == nil:
+			est.Refused = "METIS is not linked into this program"
+		case method == METIS && entries(g) > metisEntries:
+			est.Refused = fmt.Sprintf("METIS numbers at most %d edges", metisEntries)
+		case opt.Memory > 0 && est.Bytes > opt.Memory:
+			est.Refused = fmt.Sprintf("%s would take %s, %s are allowed", words[method], size(est.Bytes), size(opt.Memory))
+		case method == METIS && opt.Partitions < 2 && est.Seconds > metisSeconds:
+			est.Refused = fmt.Sprintf("METIS would take about %.0f s", est.Seconds)
+		}
+		if est.Refused != "" {
+			refused = append(refused, est)
+		} else {
+			fit = append(fit, est)
+		}
+	}
+	return fit, refused
+}
+
+// entries is at most how many edges a symmetric graph with the edges of g has.
+func entries(g Graph) int64 {
+	if g.In == g.Out {
+		return int64(g.In.Edges())
+	}
+	return 2 * int64(g.In.Edges())
+}
+
+// size is a number of bytes as people say it.
+func size(bytes int64) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	}
+	return fmt.Sprintf("%d MiB", bytes>>20)
+}
+
+// words are how a reason begins.
+var words = map[string]string{METIS: "METIS", LPA: "label propagation", Stream: "streaming"}

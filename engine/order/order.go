@@ -63,6 +63,12 @@ type Options struct {
 	Partitioner Partitioner
 	// Memory is how many bytes the order may take beside the graph; 0: no limit.
 	Memory int64
+	// Partitions is for how many graph servers the order is; from 2 on, auto looks for
+	// the smallest cut rather than for the least time.
+	Partitions int
+	// Announce, if not nil, is told before anything starts what the methods are expected
+	// to take: first those that are run, then better ones that are not.
+	Announce func([]Estimate)
 	// Progress, if not nil, is told about sweeps and cuts.
 	Progress func(done, total int64)
 }
@@ -76,6 +82,8 @@ type Result struct {
 	Cluster  []int32
 	Clusters int
 	Used     string // the method, never auto
+	// Estimate is what the method that was run was expected to take.
+	Estimate Estimate
 	Reason   string // why, in words
 	Seconds  float64
 	Quality  Quality
@@ -110,9 +118,14 @@ func Compute(ctx context.Context, g Graph, opt Options) (*Result, error) {
 	if opt.Method == Auto {
 		r, err = auto(ctx, g, opt)
 	} else {
+		estimate := opt.estimate(g, opt.Method)
+		opt.announce(estimate, nil)
 		r, err = compute(ctx, g, opt.Method, opt)
-		if err == nil && r.Reason == "" {
-			r.Reason = "asked for"
+		if err == nil {
+			r.Estimate = estimate
+			if r.Reason == "" {
+				r.Reason = "asked for"
+			}
 		}
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package order
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -141,12 +142,17 @@ func TestAutoChoosesAndSaysWhy(t *testing.T) {
 		reason string
 	}{
 		{"no METIS", Options{}, LPA, "METIS is not linked"},
-		{"little memory", Options{Memory: 100 << 10}, Stream, "label propagation would take"},
-		{"little memory for METIS", Options{Memory: 2 << 20, Partitioner: standIn}, LPA, "METIS would take 6 MiB, 2 are allowed"},
+		{"little memory", Options{Memory: 200 << 10}, Stream, "label propagation would take 304 KiB, 200 KiB are allowed"},
+		{"no memory", Options{Memory: 100 << 10, Partitioner: standIn}, Natural, "streaming would take 164 KiB, 100 KiB are allowed"},
+		{"little memory for METIS", Options{Memory: 2 << 20, Partitioner: standIn}, LPA, "METIS would take 6 MiB, 2 MiB are allowed"},
 		{"METIS cuts as the source is ordered", Options{Partitioner: standIn}, Natural, "metis gains nothing"},
 	} {
-		c.opt.Method = Auto
+		var told []Estimate
+		c.opt.Method, c.opt.Announce = Auto, func(list []Estimate) { told = list }
 		r := mustCompute(t, g, c.opt)
+		if len(told) == 0 || c.used != Natural && (told[0].Method != r.Used || told[0] != r.Estimate) {
+			t.Errorf("%s: announced %+v, used %s and noted %+v", c.what, told, r.Used, r.Estimate)
+		}
 		if r.Used != c.used || !strings.Contains(r.Reason, c.reason) {
 			t.Errorf("%s: used %s because %q, want %s because %q", c.what, r.Used, r.Reason, c.used, c.reason)
 		}
@@ -161,6 +167,105 @@ func TestAutoChoosesAndSaysWhy(t *testing.T) {
 	}
 	if r := mustCompute(t, g, Options{Method: Auto, Partitioner: perfect}); r.Used != METIS || r.Quality.Intra < 0.75 {
 		t.Errorf("a good cut: used %s because %q, intra %.2f", r.Used, r.Reason, r.Quality.Intra)
+	}
+}
+
+// For several servers auto takes the smallest cut, whoever finds it.
+func TestAutoTakesTheSmallestCut(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	g, truth := planted(rng, 4, 600, 8, 0.8)
+	perfect := func(n int, _ []int64, _ []int32, parts int, _ uint64) ([]int32, error) {
+		part := make([]int32, n)
+		for v := range part {
+			part[v] = truth[v] * int32(parts) / 4
+		}
+		return part, nil
+	}
+	useless := func(n int, _ []int64, _ []int32, parts int, _ uint64) ([]int32, error) {
+		part := make([]int32, n)
+		for v := range part {
+			part[v] = int32(v % parts)
+		}
+		return part, nil
+	}
+	for _, c := range []struct {
+		what string
+		opt  Options
+		used string
+		says []string
+	}{
+		{"a perfect cut", Options{Partitioner: perfect}, METIS, []string{"smallest cut between 4 servers", "natural 7", "metis ", "lpa "}},
+		{"a useless cut", Options{Partitioner: useless}, LPA, []string{"metis ", "lpa "}},
+		{"little memory", Options{Partitioner: perfect, Memory: 100 << 10}, Stream, []string{"stream ", "METIS would take", "label propagation would take"}},
+		{"no memory", Options{Memory: 10 << 10}, Natural, []string{"natural ", "streaming would take"}},
+	} {
+		var told []Estimate
+		c.opt.Method, c.opt.Partitions, c.opt.Announce = Auto, 4, func(list []Estimate) { told = list }
+		r := mustCompute(t, g, c.opt)
+		if r.Used != c.used || len(told) == 0 {
+			t.Errorf("%s: used %s because %q, want %s; announced %+v", c.what, r.Used, r.Reason, c.used, told)
+		}
+		for _, s := range c.says {
+			if !strings.Contains(r.Reason, s) {
+				t.Errorf("%s: the reason %q does not say %q", c.what, r.Reason, s)
+			}
+		}
+	}
+	ordered := Graph{In: relabel(g.In, truth)}
+	ordered.Out = ordered.In
+	if r := mustCompute(t, ordered, Options{Method: Auto, Partitions: 4, Partitioner: useless}); r.Used != Natural && countCut(ordered, r.Order, r.Rank, 4) > countCut(ordered, identity(g.Rows()), identity(g.Rows()), 4) {
+		t.Errorf("an ordered source: used %s because %q, which cuts more", r.Used, r.Reason)
+	}
+}
+
+// relabel puts the vertices of a symmetric graph in the order of their groups.
+func relabel(g *kernels.CSR, group []int32) *kernels.CSR {
+	order, _ := groups(group, int(slices.Max(group))+1)
+	rank := make([]int32, len(order))
+	for r, v := range order {
+		rank[v] = int32(r)
+	}
+	out := &kernels.CSR{Cols: g.Cols, RowPtr: []int64{0}}
+	for _, v := range order {
+		at := len(out.Col)
+		for _, u := range g.Col[g.RowPtr[v]:g.RowPtr[v+1]] {
+			out.Col = append(out.Col, rank[u])
+		}
+		slices.Sort(out.Col[at:])
+		out.RowPtr = append(out.RowPtr, int64(len(out.Col)))
+	}
+	return out
+}
+
+func TestCountCut(t *testing.T) {
+	// A path of six vertices: two runs of three cut one edge, three of two cut two.
+	g := &kernels.CSR{Cols: 6, RowPtr: []int64{0}}
+	for v := range int32(6) {
+		for _, u := range []int32{v - 1, v + 1} {
+			if u >= 0 && u < 6 {
+				g.Col = append(g.Col, u)
+			}
+		}
+		g.RowPtr = append(g.RowPtr, int64(len(g.Col)))
+	}
+	for parts, want := range map[int]int64{1: 0, 2: 2, 3: 4, 6: 10, 9: 10} {
+		if got := countCut(Graph{g, g}, identity(6), identity(6), parts); got != want {
+			t.Errorf("a path of 6 in %d runs: %d edges cut, want %d", parts, got, want)
+		}
+	}
+	if got := share(math.MaxInt64-5, 3, 4); got != (math.MaxInt64-5)/4*3+1 {
+		t.Errorf("three quarters of %d are %d", int64(math.MaxInt64-5), got)
+	}
+}
+
+func TestTallyDoesNotOverflow(t *testing.T) {
+	c := newTally(2)
+	c.count[1] = math.MaxInt32 - 1
+	for range 3 {
+		c.add(1)
+	}
+	if c.count[1] != math.MaxInt32 {
+		t.Errorf("the count is %d, want %d", c.count[1], math.MaxInt32)
 	}
 }
 

@@ -1,6 +1,10 @@
 package order
 
-import "dorylus/kernels"
+import (
+	"math"
+
+	"dorylus/kernels"
+)
 
 // neighbours samples the neighbours of vertices: all of them, or limit that are
 // evenly spaced from a start drawn by (seed, v).
@@ -53,9 +57,14 @@ type tally struct {
 
 func newTally(n int) *tally { return &tally{count: make([]int32, n)} }
 
+// add counts k; the count stays at the largest int32, which the edges between two
+// clusters of tens of millions of vertices can reach.
 func (t *tally) add(k int32) {
-	if t.count[k] == 0 {
+	switch t.count[k] {
+	case 0:
 		t.touched = append(t.touched, k)
+	case math.MaxInt32:
+		return
 	}
 	t.count[k]++
 }

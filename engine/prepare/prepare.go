@@ -80,6 +80,13 @@ type Options struct {
 	// Memory is how many bytes computing the order may take beside the graph;
 	// 0, the default, does not limit it.
 	Memory int64
+	// Partitions, if not 0, is for how many graph servers the store is: auto then picks
+	// the order that cuts the fewest edges, and Meta.Partitions tells what each server
+	// gets. Any other number can be had from the same store.
+	Partitions int
+	// Announce, if not nil, is told what computing the order is expected to take,
+	// before it starts: the methods that are run, then better ones that are not.
+	Announce func([]order.Estimate)
 	// Threads is the number of workers; 0: one per core. It changes no bit.
 	Threads int
 	// Consume lets Build drop raw's arrays as soon as it has used them and keep
@@ -129,6 +136,9 @@ func (opt Options) Validate() error {
 	if opt.Memory < 0 {
 		return fmt.Errorf("%d bytes of memory for the order: use 0 for no limit, or a positive number", opt.Memory)
 	}
+	if opt.Partitions < 0 || opt.Partitions > maxPartitions {
+		return fmt.Errorf("%d partitions: use 0 for none, or 1 to %d", opt.Partitions, maxPartitions)
+	}
 	if opt.Threads < 0 {
 		return fmt.Errorf("%d threads: use 0 for one per core, or a positive number", opt.Threads)
 	}
@@ -175,6 +185,7 @@ func build(ctx context.Context, raw *dataset.Raw, opt Options) (*store.Store, er
 	opt.Progress("order", 0, int64(c.in.Edges()))
 	ord, err := order.Compute(ctx, order.Graph{In: c.in, Out: c.out}, order.Options{
 		Method: opt.Order, Seed: opt.Seed, Threads: opt.Threads, Partitioner: opt.Partitioner, Memory: opt.Memory,
+		Partitions: opt.Partitions, Announce: opt.Announce,
 		Progress: func(done, total int64) { opt.Progress("order", done, total) },
 	})
 	if err != nil {
@@ -227,6 +238,7 @@ func build(ctx context.Context, raw *dataset.Raw, opt Options) (*store.Store, er
 		Order: store.OrderMeta{
 			Asked: opt.Order, Used: ord.Used, Reason: ord.Reason, Seed: opt.Seed,
 			Clusters: ord.Clusters, Seconds: ord.Seconds, IntraFraction: ord.Quality.Intra,
+			EstimatedSeconds: ord.Estimate.Seconds, EstimatedBytes: ord.Estimate.Bytes,
 		},
 		BlockRows: store.BlockRowsFor(raw.N),
 		Changes:   changes, Findings: raw.Findings,
@@ -240,6 +252,12 @@ func build(ctx context.Context, raw *dataset.Raw, opt Options) (*store.Store, er
 		s.Meta.FeatureKind, s.Meta.Features = store.DenseFeatures, s.Dense.Cols
 	case s.Sparse != nil:
 		s.Meta.FeatureKind, s.Meta.Features = store.CSRFeatures, s.Sparse.Cols
+	}
+	if opt.Partitions > 0 {
+		opt.Progress("partitions", 0, 0)
+		if s.Meta.Partitions, err = Partitions(ctx, s, opt.Partitions); err != nil {
+			return nil, err
+		}
 	}
 	opt.Progress(Done, int64(raw.N), int64(raw.N))
 	return s, nil

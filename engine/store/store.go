@@ -67,6 +67,9 @@ type Meta struct {
 	Order OrderMeta `json:"order"`
 	// BlockRows is the number of rows of a block, the unit of dense computation.
 	BlockRows int `json:"block_rows"`
+	// Partitions tells how the store was cut when it was prepared for a number of graph
+	// servers; nil: it was not.
+	Partitions *PartitionsMeta `json:"partitions,omitempty"`
 	// Changes is what prepare changed, in words with counts: merged duplicates,
 	// added reverse edges, removed self-loops, normalised features.
 	Changes  []string          `json:"changes,omitempty"`
@@ -88,6 +91,10 @@ type OrderMeta struct {
 	Seed     uint64  `json:"seed"`
 	Clusters int     `json:"clusters,omitempty"`
 	Seconds  float64 `json:"seconds"`
+	// EstimatedSeconds and EstimatedBytes (beside the graph) are what the method was
+	// expected to take.
+	EstimatedSeconds float64 `json:"estimated_seconds,omitempty"`
+	EstimatedBytes   int64   `json:"estimated_bytes,omitempty"`
 	// IntraFraction is the share of edges whose ends lie in the same cluster.
 	IntraFraction float64 `json:"intra_fraction,omitempty"`
 }
