@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,10 +43,12 @@ the function by it, and the worker's code may not use that. Graph servers need l
 this one function: the command prints that policy, and you attach it to their role. Whoever deploys needs
 the policy that --dry-run prints last.
 
-Workers call their graph server, so they need a way to it. Inside a VPC name --subnets and
---security-groups of the workers; with --graph-security-group and --port the command prints the two rules
-that those groups must have. It changes no security group.`,
+Workers call their graph server, so they need a way to it. Inside a VPC name the workers' --subnets, the graph
+servers' --graph-security-group, and the --port on which they listen: the command makes a security group for
+the workers that lets them go there and nowhere else, and prints the rule that lets them in, which you set. With
+--security-groups workers get those instead; they are not changed, and both rules are printed.`,
 		Example: `  dorylus-engine lambda deploy --dry-run
+  dorylus-engine lambda deploy --subnets=subnet-0a,subnet-0b --graph-security-group=sg-02 --port=7100
   dorylus-engine lambda deploy --subnets=subnet-0a,subnet-0b --security-groups=sg-01 --reserved-concurrency=200`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.deploy(cmd.Context(), &f) },
@@ -63,9 +67,9 @@ that those groups must have. It changes no security group.`,
 	flags.StringVar(&s.Region, "region", "", "AWS region (default: that of your AWS settings)")
 	flags.StringVar(&s.Role, "role", "", "ARN of a role to use as it is, instead of making one")
 	flags.StringSliceVar(&s.Subnets, "subnets", nil, "ids of the subnets in which workers are attached (default: outside any VPC)")
-	flags.StringSliceVar(&s.SecurityGroups, "security-groups", nil, "ids of the workers' security groups")
-	flags.StringVar(&s.GraphGroup, "graph-security-group", "", "id of the graph servers' security group, for the rules that are printed")
-	flags.IntVar(&s.Port, "port", 0, "port on which graph servers listen for workers, for the rules that are printed")
+	flags.StringSliceVar(&s.SecurityGroups, "security-groups", nil, "ids of the workers' security groups (default: one is made, which lets them reach graph servers only)")
+	flags.StringVar(&s.GraphGroup, "graph-security-group", "", "id of the graph servers' security group, which is not changed")
+	flags.IntVar(&s.Port, "port", 0, "port on which graph servers listen for workers")
 	flags.IntVar(&s.Reserved, "reserved-concurrency", 0, "invocations reserved for the function, which is its limit too; 0 leaves that as it is")
 	return cmd
 }
@@ -119,7 +123,7 @@ func (a *app) deploy(ctx context.Context, f *deployFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.showDeployed(res, f.output)
+	return a.showDeployed(res, s.Region, f.output)
 }
 
 func (a *app) showPlan(p *deploy.Plan, output string) error {
@@ -133,7 +137,7 @@ func (a *app) showPlan(p *deploy.Plan, output string) error {
 	return err
 }
 
-func (a *app) showDeployed(r *deploy.Result, output string) error {
+func (a *app) showDeployed(r *deploy.Result, region, output string) error {
 	if output == "json" {
 		return a.printJSON(r)
 	}
@@ -146,6 +150,15 @@ func (a *app) showDeployed(r *deploy.Result, output string) error {
 		what = "made"
 	}
 	_, err = fmt.Fprintf(a.out, "%s was %s and can be invoked.\nIt runs under %s.\nThe role of the graph servers needs this policy:\n%s\n", r.Function, what, r.Role, policy)
+	if err != nil || r.Network == nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "Workers are in %s. Security groups that were not made here have to let them through:\n", strings.Join(r.Network.SecurityGroups, ", "))
+	for _, rule := range r.Network.Rules {
+		if err == nil {
+			_, err = fmt.Fprintln(a.out, cmp.Or(rule.Command(region), fmt.Sprintf("%s: %s %s %s, at the port for workers", rule.Group, rule.Protocol, rule.Direction, rule.Peer)))
+		}
+	}
 	return err
 }
 

@@ -50,6 +50,12 @@ func TestLambdaDeployDryRun(t *testing.T) {
 	if !strings.Contains(r.err, "No region is set: this is the plan for us-east-1.") {
 		t.Errorf("standard error: %s", r.err)
 	}
+	r = call(t, dir, awsEnv(dir, ""), "lambda", "deploy", "--dry-run", "--worker=worker", "--subnets=subnet-0a", "--graph-security-group=sg-02", "--port=7100")
+	for _, want := range []string{"security group dorylus-workers-dorylus-lambda", "lets out tcp at port 7100 to sg-02, and nothing else", `"ec2:CreateSecurityGroup"`} {
+		if r.code != exitDone || !strings.Contains(r.out, want) {
+			t.Errorf("exit %d: no %q in\n%s%s", r.code, want, r.out, r.err)
+		}
+	}
 	r = call(t, dir, awsEnv(dir, ""), "lambda", "deploy", "--dry-run", "-o", "json", "--worker=worker", "--region=eu-west-1", "--reserved-concurrency=50")
 	var plan struct {
 		Region   string
@@ -102,6 +108,12 @@ func TestLambdaDeploy(t *testing.T) {
 	}
 	if !strings.Contains(r.err, "function dorylus-lambda: made") {
 		t.Errorf("no steps on standard error: %s", r.err)
+	}
+	r = call(t, dir, env, "lambda", "deploy", "--worker=worker", "--subnets=subnet-1", "--security-groups=sg-01", "--graph-security-group=sg-02", "--port=7100")
+	for _, want := range []string{"Workers are in sg-01.", "authorize-security-group-egress --region eu-west-1 --group-id sg-01", "authorize-security-group-ingress --region eu-west-1 --group-id sg-02"} {
+		if r.code != exitDone || !strings.Contains(r.out, want) {
+			t.Errorf("exit %d: no %q in\n%s%s", r.code, want, r.out, r.err)
+		}
 	}
 	r = call(t, dir, env, "lambda", "deploy", "--worker=worker", "--output=json", "--env=B2=c")
 	var res struct {

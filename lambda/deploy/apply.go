@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/smithy-go/logging"
@@ -18,6 +19,7 @@ import (
 type Account struct {
 	lambda *lambda.Client
 	iam    *iam.Client
+	ec2    *ec2.Client
 	// pause is how long to wait before an answer that is due is asked for again;
 	// patience bounds all pauses for one answer.
 	pause, patience time.Duration
@@ -33,6 +35,9 @@ type Result struct {
 	Created bool `json:"created"`
 	// Driver is the policy that graph servers need.
 	Driver Policy `json:"graph_server_policy"`
+	// Network is how the function is attached, with the rules that are left to set; nil:
+	// outside any VPC.
+	Network *NetworkPlan `json:"network,omitempty"`
 }
 
 // Configure finds region and credentials as all AWS tools do; region overrules theirs.
@@ -55,7 +60,7 @@ func Open(ctx context.Context, cfg aws.Config) (*Account, error) {
 		return nil, fmt.Errorf("deploy the worker: find AWS credentials: %w; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; --dry-run needs none", err)
 	}
 	return &Account{
-		lambda: lambda.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg),
+		lambda: lambda.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg), ec2: ec2.NewFromConfig(cfg),
 		pause: 2 * time.Second, patience: 5 * time.Minute, Report: func(string) {},
 	}, nil
 }
@@ -89,11 +94,18 @@ func (a *Account) apply(ctx context.Context, p *Plan) (*Result, error) {
 			return nil, err
 		}
 	}
+	if p.Network != nil && p.Network.Group != nil {
+		id, err := a.group(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		p.Network.made(id)
+	}
 	var err error
 	if res.Function, res.Created, err = a.function(ctx, p, res, fresh); err != nil {
 		return nil, err
 	}
-	res.Driver = p.Driver
+	res.Driver, res.Network = p.Driver, p.Network
 	return res, nil
 }
 

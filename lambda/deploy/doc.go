@@ -8,6 +8,10 @@
 //     what Lambda needs to attach it there (network interfaces); its own code may not use
 //     those;
 //   - the graph servers (the driver): to invoke this one function;
-//   - whoever deploys: to create and update this one function and this one role, and to
-//     hand the role to Lambda.
+//   - whoever deploys: to create and update this one function, this one role and, where
+//     workers are attached to a VPC and no security group is named for them, one that
+//     carries the function's tag; and to hand the role to Lambda.
+//
+// Security groups that are there already, the graph servers' above all, are not changed:
+// the plan and the result name the rules that they need, as commands.
 package deploy

@@ -52,16 +52,18 @@ type RolePlan struct {
 
 // NetworkPlan attaches the function to a VPC.
 type NetworkPlan struct {
-	Subnets        []string `json:"subnets"`
-	SecurityGroups []string `json:"security_groups"`
-	// Rules are what the security groups have to let through. They are not set: groups
-	// belong to whoever runs the network.
+	Subnets []string `json:"subnets"`
+	// SecurityGroups are those named; or the one that Group has led to, once it is there.
+	SecurityGroups []string   `json:"security_groups"`
+	Group          *GroupPlan `json:"make_security_group,omitempty"`
+	// Rules are what groups that are not ours have to let through. They are not set: such
+	// groups belong to whoever runs the network.
 	Rules []Rule `json:"rules"`
 }
 
 // Rule is one that a security group has to have.
 type Rule struct {
-	Group     string `json:"security_group"` // an id, or "graph-servers" where it is not known
+	Group     string `json:"security_group"` // an id; or "graph-servers", or a name, where that is not known
 	Direction string `json:"direction"`      // "in", "out"
 	Peer      string `json:"peer"`           // the other group
 	Protocol  string `json:"protocol"`       // "tcp"
@@ -71,19 +73,39 @@ type Rule struct {
 // unknownGroup stands for the graph servers' security group.
 const unknownGroup = "graph-servers"
 
-// rules are the ways from workers to graph servers.
-func (s *Spec) rules() []Rule {
+// ways are those from a group of workers to graph servers.
+func (s *Spec) ways(workers string) (out, in Rule) {
 	graph := cmp.Or(s.GraphGroup, unknownGroup)
-	var all []Rule
-	for _, g := range s.SecurityGroups {
-		all = append(all, Rule{g, "out", graph, "tcp", s.Port}, Rule{graph, "in", g, "tcp", s.Port})
-	}
-	return all
+	return Rule{workers, "out", graph, "tcp", s.Port}, Rule{graph, "in", workers, "tcp", s.Port}
 }
 
-// command is what sets a rule; "": not all of it is known.
-func (r Rule) command(region string) string {
-	if r.Port == 0 || r.Group == unknownGroup || r.Peer == unknownGroup {
+// network is how the function is attached.
+func (s *Spec) network() *NetworkPlan {
+	n := &NetworkPlan{Subnets: s.Subnets, SecurityGroups: s.SecurityGroups}
+	if s.makesGroup() {
+		n.Group = &GroupPlan{Name: s.groupName(), Tag: groupTag + "=" + s.Function}
+		n.SecurityGroups = []string{}
+		out, in := s.ways(n.Group.Name)
+		n.Group.Out, n.Rules = out, []Rule{in}
+	}
+	for _, g := range s.SecurityGroups {
+		out, in := s.ways(g)
+		n.Rules = append(n.Rules, out, in)
+	}
+	return n
+}
+
+// made puts the group's id in the places of its name.
+func (n *NetworkPlan) made(id string) {
+	n.SecurityGroups, n.Group.Out.Group = []string{id}, id
+	for i := range n.Rules {
+		n.Rules[i].Peer = id
+	}
+}
+
+// Command is what sets a rule; "": not all of it is known.
+func (r Rule) Command(region string) string {
+	if r.Port == 0 || !groupID.MatchString(r.Group) || !groupID.MatchString(r.Peer) {
 		return ""
 	}
 	verb := map[string]string{"in": "authorize-security-group-ingress", "out": "authorize-security-group-egress"}[r.Direction]
@@ -122,7 +144,7 @@ func New(s Spec) (*Plan, error) {
 		p.Role.Given = s.Role
 	}
 	if s.vpc() {
-		p.Network = &NetworkPlan{Subnets: s.Subnets, SecurityGroups: s.SecurityGroups, Rules: s.rules()}
+		p.Network = s.network()
 	}
 	partition, account := "aws", "ACCOUNT"
 	if s.Role != "" {
@@ -177,7 +199,11 @@ func (p *Plan) writeNetwork(b *strings.Builder, line func(name, format string, a
 		return
 	}
 	line("network", "subnets %s", strings.Join(n.Subnets, ", "))
-	line("", "security groups %s", strings.Join(n.SecurityGroups, ", "))
+	if g := n.Group; g != nil {
+		line("", "security group %s, with the tag %s: made where it is not there; lets out %s at port %d to %s, and nothing else", g.Name, g.Tag, g.Out.Protocol, g.Out.Port, g.Out.Peer)
+	} else {
+		line("", "security groups %s", strings.Join(n.SecurityGroups, ", "))
+	}
 	line("", "graph servers reach the Lambda API by a NAT, or an interface endpoint of com.amazonaws.%s.lambda", p.Region)
 	fmt.Fprint(b, "\nSecurity groups have to let through, and are not changed\n")
 	for _, r := range n.Rules {
@@ -187,7 +213,10 @@ func (p *Plan) writeNetwork(b *strings.Builder, line func(name, format string, a
 		}
 		way := map[string]string{"in": "from", "out": "to"}[r.Direction]
 		line(r.Direction, "%s: %s at %s %s %s", r.Group, r.Protocol, port, way, r.Peer)
-		if c := r.command(p.Region); c != "" {
+		if r.Peer == p.spec.groupName() {
+			fmt.Fprintln(b, "    whose id, and with it the command, is told when it is made")
+		}
+		if c := r.Command(p.Region); c != "" {
 			fmt.Fprintf(b, "    %s\n", c)
 		}
 	}

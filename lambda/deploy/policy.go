@@ -79,5 +79,24 @@ func (n names) deployer(s *Spec) Policy {
 	if s.vpc() {
 		p.Statement = append(p.Statement, allow("See", []string{"*"}, "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcs"))
 	}
+	if s.makesGroup() {
+		p.Statement = append(p.Statement, n.ownGroup(s)...)
+	}
 	return p
+}
+
+// ownGroup is what making a security group takes, and keeping its rule: of groups that
+// carry the function's tag only.
+func (n names) ownGroup(s *Spec) []Statement {
+	groups := []string{n.arn("ec2", n.region, "security-group/*")}
+	under := func(what Statement, key, value string) Statement {
+		what.Condition = map[string]map[string]string{"StringEquals": {key: value}}
+		return what
+	}
+	return []Statement{
+		under(allow("MakeGroup", groups, "ec2:CreateSecurityGroup"), "aws:RequestTag/"+groupTag, s.Function),
+		allow("MakeGroupIn", []string{n.arn("ec2", n.region, "vpc/*")}, "ec2:CreateSecurityGroup"),
+		under(allow("TagGroup", groups, "ec2:CreateTags"), "ec2:CreateAction", "CreateSecurityGroup"),
+		under(allow("NarrowGroup", groups, "ec2:AuthorizeSecurityGroupEgress", "ec2:RevokeSecurityGroupEgress"), "aws:ResourceTag/"+groupTag, s.Function),
+	}
 }

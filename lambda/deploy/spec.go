@@ -31,11 +31,14 @@ type Spec struct {
 	// Role is the ARN of a role that is there already; default: one is made, named
 	// after the function, with the rights of a worker.
 	Role string
-	// Subnets and SecurityGroups attach the function to a VPC, so that it reaches graph
-	// servers that have no public address. Both have to be there. Default: no VPC.
-	Subnets, SecurityGroups []string
-	// GraphGroup is the graph servers' security group, and Port is where they listen for
-	// workers: for the rules that the plan names. No group is changed.
+	// Subnets attach the function to a VPC, so that it reaches graph servers that have no
+	// public address; they have to be there. Default: no VPC.
+	Subnets []string
+	// SecurityGroups are those of the workers, which have to be there and are not changed.
+	// Default: one is made that lets workers reach GraphGroup at Port, and nothing else.
+	SecurityGroups []string
+	// GraphGroup is the graph servers' security group, which is not changed, and Port is
+	// where they listen for workers.
 	GraphGroup string
 	Port       int
 	// Reserved is the function's own share of the account's concurrency, and its limit;
@@ -90,7 +93,7 @@ func (s Spec) Validate() error {
 		bad(!groupID.MatchString(id), "security group %q: an id looks like sg-0abc", id)
 	}
 	bad(s.GraphGroup != "" && !groupID.MatchString(s.GraphGroup), "security group %q of the graph servers: an id looks like sg-0abc", s.GraphGroup)
-	bad(len(s.Subnets) > 0 && len(s.SecurityGroups) == 0, "subnets without a security group: name one for the workers")
+	bad(s.makesGroup() && (s.GraphGroup == "" || s.Port == 0), "subnets without a security group: name one for the workers; or name the graph servers' group and their port, and one is made")
 	bad(len(s.Subnets) == 0 && (len(s.SecurityGroups) > 0 || s.GraphGroup != ""), "a security group without subnets: name the subnets in which workers are attached")
 	bad(s.Port < 0 || s.Port > 65535, "port %d: give 1 to 65535", s.Port)
 	bad(s.Reserved < 0, "reserved concurrency of %d: give 1 or more, or 0 to leave it as it is", s.Reserved)
@@ -102,5 +105,8 @@ func (s Spec) Validate() error {
 
 // vpc says that the function is attached to one.
 func (s *Spec) vpc() bool { return len(s.Subnets) > 0 }
+
+// makesGroup says that the workers' security group is made.
+func (s *Spec) makesGroup() bool { return s.vpc() && len(s.SecurityGroups) == 0 }
 
 func (s *Spec) roleName() string { return s.Function + "-worker-role" }

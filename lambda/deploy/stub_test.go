@@ -41,6 +41,10 @@ type stub struct {
 	// slow is how many more answers say that the function is not ready; young how many
 	// more calls find that the role cannot be used yet.
 	slow, young int
+	vpcs        map[string]string // by subnet
+	group       *stubGroup        // nil: none
+	// unknown is how many more questions after a group by its id find none.
+	unknown int
 	// reason makes the next update or creation fail.
 	reason string
 }
@@ -78,15 +82,21 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.t.Error(err)
 	}
-	if !strings.Contains(r.Header.Get("Authorization"), "/eu-west-1/lambda/") && !strings.Contains(r.Header.Get("Authorization"), "/iam/") {
-		s.t.Errorf("%s %s is signed for nobody: %q", r.Method, r.URL, r.Header.Get("Authorization"))
+	signed := r.Header.Get("Authorization")
+	compute := strings.Contains(signed, "/eu-west-1/ec2/")
+	if !strings.Contains(signed, "/eu-west-1/lambda/") && !strings.Contains(signed, "/iam/") && !compute {
+		s.t.Errorf("%s %s is signed for nobody: %q", r.Method, r.URL, signed)
 	}
 	if r.URL.Path == "/" {
 		form, err := url.ParseQuery(string(body))
 		if err != nil {
 			s.t.Error(err)
 		}
-		s.iam(w, form)
+		if compute {
+			s.ec2(w, form)
+		} else {
+			s.iam(w, form)
+		}
 		return
 	}
 	in := map[string]any{}
