@@ -182,6 +182,9 @@ func TestPartOfAHugeStore(t *testing.T) {
 	}
 
 	last := kernels.Span{Lo: hugeRows - hugeBlock, Hi: hugeRows}
+	if p.In.RowPtr[last.Lo] <= math.MaxInt32 {
+		t.Fatalf("row %d begins at edge %d, want one beyond 2^31", last.Lo, p.In.RowPtr[last.Lo])
+	}
 	if err := p.Take(last); err != nil {
 		t.Fatal(err)
 	}
@@ -235,20 +238,22 @@ func TestPartOfAHugeStore(t *testing.T) {
 		}
 	}
 	check("after reading rows of others,", window+12<<20)
-	gather(t, p, last)
+	gather(t, p)
 	check("after a gather,", window+12<<20)
 }
 
-// gather sums the in-edges of rows, as a partition's graph has them, on every device.
-func gather(t *testing.T, p *store.Part, rows kernels.Span) {
+// gather sums the in-edges of the last block by the plan that its graph server has, on
+// every device.
+func gather(t *testing.T, p *store.Part) {
 	t.Helper()
-	lo, hi := p.In.RowPtr[rows.Lo], p.In.RowPtr[rows.Hi]
-	if lo <= math.MaxInt32 {
-		t.Fatalf("row %d begins at edge %d, want one beyond 2^31", rows.Lo, lo)
+	block := task.Range{Lo: hugeRows/hugeBlock - 1, Hi: hugeRows / hugeBlock}
+	plan, err := graph.Build(p.Store, graph.Options{Levels: 2, Backward: []bool{true}, Part: &graph.Part{Blocks: block, Rank: 2}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	g := &kernels.CSR{Cols: hugeRows, Col: p.In.Col[lo:hi], Val: p.In.Val[lo:hi]}
-	for v := rows.Lo; v <= rows.Hi; v++ {
-		g.RowPtr = append(g.RowPtr, p.In.RowPtr[v]-lo)
+	src, dst, g := &plan.Levels[0], &plan.Levels[1], plan.Hops[0].Fwd
+	if own := dst.Span(block); g.RowPtr[own.Hi]-g.RowPtr[own.Lo] != hugeBlock*hugeDegree || int64(g.Edges()) != hugeBlock*hugeDegree || plan.Hops[0].Bwd.Edges() != g.Edges() {
+		t.Fatalf("rows %v of the plan have %d of %d edges, want all %d", own, g.RowPtr[own.Hi]-g.RowPtr[own.Lo], g.Edges(), hugeBlock*hugeDegree)
 	}
 	for _, name := range []string{"ref", "cpu"} {
 		dev, err := devices.Open(name)
@@ -266,24 +271,26 @@ func gather(t *testing.T, p *store.Part, rows kernels.Span) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, dst := kernels.FromSlice(hugeRows, 2, make([]float32, 2*hugeRows)), kernels.FromSlice(rows.Len(), 2, make([]float32, 2*rows.Len()))
-		for v := range hugeRows {
-			x.Host[2*v], x.Host[2*v+1] = 1, float32(v%3)
+		defer s.Close()
+		x, y := kernels.FromSlice(src.N, 2, make([]float32, 2*src.N)), kernels.FromSlice(dst.N, 2, make([]float32, 2*dst.N))
+		for i := range src.N {
+			x.Host[2*i], x.Host[2*i+1] = 1, float32(src.Store(i)%3)
 		}
-		s.SpMM(dst, h, x, kernels.Gather{}, kernels.Span{Hi: rows.Len()})
+		s.SpMM(y, h, x, kernels.Gather{}, dst.Span(block))
 		if err := s.Wait(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		for i := range rows.Len() {
+		for i := dst.Span(block).Lo; i < dst.Span(block).Hi; i++ {
+			v := int(dst.Store(i))
 			var want [2]float64
 			for j := range hugeDegree {
-				w := float64(hugeWeight(rows.Lo+i, j))
+				w := float64(hugeWeight(v, j))
 				want[0] += w
-				want[1] += w * float64(hugeCol(rows.Lo+i, j)%3)
+				want[1] += w * float64(hugeCol(v, j)%3)
 			}
-			for c, got := range dst.Row(i) {
+			for c, got := range y.Row(i) {
 				if diff := math.Abs(float64(got) - want[c]); diff > 1e-4*want[c] {
-					t.Errorf("%s: row %d column %d is %v, want %v", name, rows.Lo+i, c, got, want[c])
+					t.Errorf("%s: row %d column %d is %v, want %v", name, v, c, got, want[c])
 				}
 			}
 		}
