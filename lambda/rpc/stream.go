@@ -22,9 +22,9 @@ import (
 const (
 	method = "/dorylus.lambda.v1.Tensor/Serve"
 	window = 16 << 20 // bytes in flight per stream
-	// maxShard bounds a message to a worker, which trusts its graph server: a shard of an
-	// interval, with all its features, is one.
-	maxShard = 1 << 30
+	// maxDown bounds a message to a worker, which trusts its graph server: a weight, or a
+	// block of very wide rows, is one. Shards come in chunks of at most wire.MaxMessage.
+	maxDown = 1 << 30
 )
 
 var desc = grpc.ServiceDesc{
@@ -54,7 +54,7 @@ func Listen(lis net.Listener, cert tls.Certificate, handler Handler) *Server {
 	s := &Server{handler: handler, door: newDoor(lis), served: make(chan error, 1)}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13})),
-		grpc.MaxRecvMsgSize(wire.MaxMessage), grpc.MaxSendMsgSize(maxShard),
+		grpc.MaxRecvMsgSize(wire.MaxMessage), grpc.MaxSendMsgSize(maxDown),
 		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
 		grpc.ConnectionTimeout(greeting),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 20 * time.Second}),
@@ -148,7 +148,7 @@ func Dial(ctx context.Context, addrs []string, roots *tls.Config) (c wire.Conn, 
 func dial(ctx context.Context, addr string, roots *tls.Config) (wire.Conn, func(), error) {
 	cc, err := grpc.NewClient(addr,
 		grpc.WithTransportCredentials(credentials.NewTLS(roots)),
-		grpc.WithDefaultCallOptions(grpc.CallContentSubtype(codecName), grpc.MaxCallRecvMsgSize(maxShard), grpc.MaxCallSendMsgSize(wire.MaxMessage)),
+		grpc.WithDefaultCallOptions(grpc.CallContentSubtype(codecName), grpc.MaxCallRecvMsgSize(maxDown), grpc.MaxCallSendMsgSize(wire.MaxMessage)),
 		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 20 * time.Second}),
 	)

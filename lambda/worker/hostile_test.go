@@ -296,11 +296,14 @@ func TestAJobEndsATask(t *testing.T) {
 // FuzzServe sends what it likes behind a job; of models there is the one.
 func FuzzServe(f *testing.F) {
 	for _, pass := range []engine.Pass{engine.Training, engine.Evaluation} {
-		b, err := wire.Pack(newFixture(f, pass).messages(f)[1:])
-		if err != nil {
-			f.Fatal(err)
+		x := newFixture(f, pass)
+		for _, msgs := range [][]*wire.Message{x.messages(f)[1:], slices.Concat(chunks(f, x.shard, 12), x.weights, x.tasks[:1], []*wire.Message{cancels(0)}, x.tasks[1:])} {
+			b, err := wire.Pack(msgs)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(b)
 		}
-		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		msgs, err := wire.Unpack(b)
