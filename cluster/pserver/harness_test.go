@@ -41,9 +41,12 @@ func check(t testing.TB, err error) {
 	}
 }
 
+// openDevice is where all matrices are.
+var openDevice = ref.Open
+
 func device(t testing.TB) kernels.Device {
 	t.Helper()
-	dev, err := ref.Open()
+	dev, err := openDevice()
 	check(t, err)
 	t.Cleanup(func() {
 		if err := dev.Close(); err != nil {
@@ -94,17 +97,19 @@ type history struct {
 	mid     *params.State // at version len/2
 }
 
+// histories are those made already.
 var histories = map[string]*history{}
 
 // alone runs epochs in one params.Server.
 func alone(t testing.TB, cfg optim.Config, blocks, epochs int) *history {
 	t.Helper()
-	key := fmt.Sprint(cfg, blocks, epochs)
+	dev, err := openDevice()
+	check(t, err)
+	key := fmt.Sprint(dev.Name(), cfg, blocks, epochs)
 	if h := histories[key]; h != nil {
+		check(t, dev.Close())
 		return h
 	}
-	dev, err := ref.Open()
-	check(t, err)
 	s, err := params.New(params.Config{Specs: net, Init: params.InitParams(net, 1), Optim: cfg, Blocks: blocks, Device: dev})
 	check(t, err)
 	h := &history{}

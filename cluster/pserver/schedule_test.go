@@ -11,7 +11,7 @@ import (
 	"dorylus/engine/params"
 	"dorylus/engine/task"
 	"dorylus/kernels"
-	"dorylus/kernels/ref"
+	"dorylus/kernels/cpu"
 )
 
 // world is shards and clients without goroutines or streams: a schedule moves each message.
@@ -37,7 +37,7 @@ type wire struct {
 
 func newWorld(t *testing.T, seed uint64, shards int, blocks int, spans []kernels.Span, cfg optim.Config, from *params.State) *world {
 	t.Helper()
-	dev, err := ref.Open()
+	dev, err := openDevice()
 	check(t, err)
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 77)), dev: dev}
 	for k := range shards {
@@ -170,7 +170,7 @@ func (w *world) apart() {
 func TestEachGradientCountsOnce(t *testing.T) {
 	seeds := 3000
 	if testing.Short() || raceOn {
-		seeds = 300
+		seeds = 100
 	}
 	const epochs = 3
 	for seed := range uint64(seeds) {
@@ -259,7 +259,7 @@ func (w *world) begin(rank int) *snapshot {
 func TestSnapshotsAreOfOneVersion(t *testing.T) {
 	seeds := 300
 	if testing.Short() || raceOn {
-		seeds = 50
+		seeds = 15
 	}
 	const epochs, blocks = 4, 6
 	for seed := range uint64(seeds) {
@@ -354,6 +354,15 @@ func TestResumeElsewhere(t *testing.T) {
 			w.close()
 		}
 	}
+}
+
+// TestResumeOnTheProcessor is TestResumeElsewhere with native kernels: that rows of a
+// parameter are apart changes no bit of theirs.
+func TestResumeOnTheProcessor(t *testing.T) {
+	before := openDevice
+	defer func() { openDevice = before }()
+	openDevice = func() (kernels.Device, error) { return cpu.Open("") }
+	TestResumeElsewhere(t)
 }
 
 var _ engine.Params = (*Client)(nil)

@@ -194,7 +194,9 @@ func (s *shard) keep(ps *params.Server, u engine.Update) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ps = ps
+	if s.ps == nil {
+		s.ps = ps
+	}
 	s.kept = append(s.kept, k)
 	if len(s.kept) > 2 {
 		s.kept = slices.Delete(s.kept, 0, len(s.kept)-2)
