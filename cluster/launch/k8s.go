@@ -52,7 +52,7 @@ type Kubernetes struct {
 	DataClaim, OutClaim, EnvSecret, ServiceAccount string
 	CPU, Memory, ParamCPU, ParamMemory             string // quantities; "": not asked for
 	NodeSelector                                   map[string]string
-	Train                                          []string // flags of graph servers
+	Common, Train                                  []string // flags of all servers, and of graph servers
 }
 
 var (
@@ -221,6 +221,7 @@ func (k *Kubernetes) container(r member.Role) container {
 		SecurityContext: containerSecurity{false, true, capabilities{[]string{"ALL"}}},
 		VolumeMounts:    []mount{{"certs", CertsFolder, true}, {"tmp", "/tmp", false}},
 	}
+	c.Args = append(c.Args, k.Common...)
 	cpu, memory := k.ParamCPU, k.ParamMemory
 	if r == member.Graph {
 		c.Args = append(c.Args, k.Train...)

@@ -52,6 +52,9 @@ func (s *set) start(srv *Server) error {
 	return err
 }
 
+// idleGrace is how long parameter servers may take to end that nobody needs any more.
+const idleGrace = 5 * time.Second
+
 // stay waits for all ends, and brings them about where it has to.
 func (s *set) stay(ctx context.Context) {
 	stop := ctx.Done()
@@ -69,7 +72,7 @@ func (s *set) stay(ctx context.Context) {
 			timer.Stop()
 		}
 	}()
-	lost := false
+	lost, over := false, false
 	for len(s.running) > 0 {
 		select {
 		case e := <-s.ended:
@@ -81,9 +84,10 @@ func (s *set) stay(ctx context.Context) {
 				limit(s.o.LossGrace)
 				s.say("%s; waiting for the others to end", e)
 			}
-			if !s.told && s.only(member.Param) {
+			if !over && s.only(member.Param) {
+				over = true
 				s.end(syscall.SIGTERM)
-				limit(s.o.LossGrace)
+				limit(min(s.o.LossGrace, idleGrace))
 			}
 		case <-stop:
 			stop = nil

@@ -22,6 +22,7 @@ type app struct {
 	out, err io.Writer
 	env      []string // "NAME=value"
 	columns  int      // of the terminal behind err; 0: it is none
+	seat     *seat    // among several servers; nil: this process is the only one
 }
 
 func newApp(out, err *os.File, env []string) *app {
@@ -117,7 +118,7 @@ Without a command it trains, as "dorylus-engine train" does: by default a GCN on
 graph, on this machine's cores.`
 	root.AddCommand(
 		a.trainCommand(), a.compareCommand(), a.prepareCommand(), a.checkCommand(), a.predictCommand(),
-		a.reportCommand(), a.devicesCommand(), a.pricesCommand(), a.lambdaCommand(), a.configCommand(), a.versionCommand(),
+		a.reportCommand(), a.devicesCommand(), a.pricesCommand(), a.lambdaCommand(), a.serveCommand(), a.launchCommand(), a.certsCommand(), a.configCommand(), a.versionCommand(),
 	)
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(groupedUsage)

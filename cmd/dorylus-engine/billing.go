@@ -38,7 +38,7 @@ func (a *app) newBiller(c *engine.Config) (*biller, error) {
 	if name == "" {
 		name = cost.DefaultInstance(c.Mode)
 	}
-	rates, err := table.Price(cost.Servers{Graph: name, Graphs: 1, Lambda: c.Mode == "lambda"})
+	rates, err := table.Price(a.seat.servers(cost.Servers{Graph: name, Graphs: 1, Lambda: c.Mode == "lambda"}))
 	if err != nil {
 		return nil, usagef("--instance=%s: %w", name, err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -196,7 +197,7 @@ func groupedUsage(cmd *cobra.Command) error {
 	if cmd.HasExample() {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
 	}
-	for _, group := range append(groups, "") {
+	for _, group := range slices.Concat([]string{groupCluster}, groups, []string{""}) {
 		set := pflag.NewFlagSet(group, pflag.ContinueOnError)
 		set.SortFlags = false
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

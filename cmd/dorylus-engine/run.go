@@ -31,11 +31,12 @@ var partitioner = func() order.Partitioner {
 const checkpoints = "ckpt"
 
 // runTraining is run number run of c, which is complete and valid, on st. Its
-// seed, split and folder are those of c. It is billed by rates, nil for not at all,
+// seed, split and folder are those of c; at, if not nil, is this process's place among
+// several servers. It is billed by rates, nil for not at all,
 // and stop, if not nil, may end it. All that happens goes to l. A ctx that
 // ends is not an error: the run then ends with the reason "interrupted", after a
 // checkpoint if c.OutDir is set.
-func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int, rates *engine.Rates, stop func() string, l engine.Listener) (res *pipeline.Result, err error) {
+func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int, at *seat, rates *engine.Rates, stop func() string, l engine.Listener) (res *pipeline.Result, err error) {
 	split, err := splitOf(st, &c, run)
 	if err != nil {
 		return nil, err
@@ -71,6 +72,13 @@ func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int,
 		}
 		defer func() { err = errors.Join(err, mode.close(l)) }()
 		opt.Backend = mode.backend
+	}
+	if at != nil {
+		n, joinErr := at.join(ctx, &c, id, opt.Device.Name())
+		if joinErr != nil {
+			return nil, joinErr
+		}
+		defer func() { err = errors.Join(err, n.Close()) }()
 	}
 	res, err = pipeline.Train(ctx, opt)
 	if errors.Is(err, fleet.ErrNoWorkers) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -55,6 +56,16 @@ func openRunFolder(c *engine.Config) (*runFolder, error) {
 		return nil, fmt.Errorf("write to the folder --out=%s: %w; choose one that can be written to", f.path, bare(err))
 	}
 	return f, nil
+}
+
+// forgetRun removes what an attempt has left in dir that came to no checkpoint.
+func forgetRun(dir string) error {
+	for _, name := range []string{configFile, eventsFile, summaryFile} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("begin again in %s: %w", dir, bare(err))
+		}
+	}
+	return nil
 }
 
 // discard removes the folder again if this process made it and nothing is in it.

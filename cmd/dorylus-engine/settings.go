@@ -119,6 +119,8 @@ const envPrefix = "DORYLUS_"
 // otherEnv are variables with the prefix that are not settings of a run.
 var otherEnv = []string{"ISA", "TILE_KIB", "PRICES"}
 
+func isOtherEnv(rest string) bool { return slices.Contains(otherEnv, rest) }
+
 // envName is the variable of a setting.
 func envName(name string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
@@ -133,7 +135,7 @@ func envLayer(env []string) (l layer, configFile string, err error) {
 	for _, kv := range env {
 		key, value, _ := strings.Cut(kv, "=")
 		rest, ok := strings.CutPrefix(key, envPrefix)
-		if !ok || value == "" || slices.Contains(otherEnv, rest) {
+		if !ok || value == "" || isOtherEnv(rest) {
 			continue
 		}
 		name := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))

@@ -62,6 +62,11 @@ func (a *app) train(ctx context.Context, r *resolved) error {
 	if c.OutDir == "" {
 		c.OutDir = c.Resume
 	}
+	if a.seat != nil {
+		if err := a.seat.settle(c); err != nil {
+			return err
+		}
+	}
 	bill, err := a.newBiller(c)
 	if err != nil {
 		return err
@@ -73,14 +78,14 @@ func (a *app) train(ctx context.Context, r *resolved) error {
 	if err != nil {
 		return err
 	}
-	st, err := a.loadData(ctx, c, c.JSON)
+	st, err := a.loadData(ctx, c, c.JSON || !a.seat.leads())
 	if err != nil {
 		folder.discard()
 		return stoppedEarly(ctx, err)
 	}
 	defer st.Close()
 	runs, err := a.trainRuns(ctx, c, st, folder, bill)
-	if len(runs) == 0 {
+	if len(runs) == 0 || !a.seat.leads() {
 		folder.discard()
 		return err
 	}
@@ -147,7 +152,7 @@ func (a *app) trainRuns(ctx context.Context, c *engine.Config, st *store.Store, 
 // trainRun trains once. began says that there is something to sum up.
 func (a *app) trainRun(ctx context.Context, c engine.Config, st *store.Store, run int, bill *biller, progress *sink.Progress, more engine.Listeners) (s sink.Summary, began bool, err error) {
 	tally := sink.NewTally()
-	if c.Resume != "" {
+	if c.Resume != "" && a.seat.leads() {
 		if err := sink.ReadEventsFile(filepath.Join(c.Resume, eventsFile), tally); err != nil {
 			return s, false, fmt.Errorf("resume %s: %w", c.Resume, err)
 		}
@@ -162,7 +167,7 @@ func (a *app) trainRun(ctx context.Context, c engine.Config, st *store.Store, ru
 	}
 	watch := &watcher{}
 	listeners := slices.Concat(engine.Listeners{tally, watch, progress}, more, files.Listeners)
-	_, err = runTraining(ctx, c, st, run, bill.rates, bill.stop(tally), listeners)
+	_, err = runTraining(ctx, c, st, run, a.seat, bill.rates, bill.stop(tally), a.seat.tells(listeners))
 	_ = files.close() // warned of already
 	if !watch.began {
 		files.discard()
@@ -179,6 +184,9 @@ func (a *app) trainRun(ctx context.Context, c engine.Config, st *store.Store, ru
 	}
 	if err == nil && s.Reason == overBudget {
 		a.note(false, "%s", bill.stoppedText(&c, watch.checkpoint != ""))
+	}
+	if err == nil && s.Reason == "interrupted" && ctx.Err() == nil {
+		return s, true, a.seat.stoppedElsewhere(watch.checkpoint)
 	}
 	if err == nil && s.Reason == "interrupted" {
 		err = a.interrupted(ctx, &c, watch, s)
@@ -208,6 +216,9 @@ func (a *app) interrupted(ctx context.Context, c *engine.Config, w *watcher, s s
 		return context.Cause(ctx)
 	}
 	when := fmt.Sprintf("after %.0f of %d epochs; ", float64(s.EpochsRun), c.Epochs)
+	if !a.seat.leads() {
+		return stoppedError(sig, when+"the checkpoint is graph server 0's", a.seat.kept != "")
+	}
 	if w.checkpoint == "" {
 		return stoppedError(sig, when+"nothing is kept (--out=RUN would keep a checkpoint)", false)
 	}

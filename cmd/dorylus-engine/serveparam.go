@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"dorylus/cluster/pserver"
+	"dorylus/cluster/rpc"
+	"dorylus/kernels/devices"
+)
+
+// stopTime is how long a parameter server that was told to stop waits for the graph
+// servers: they were told too, and need it for their last checkpoint.
+const stopTime = 100 * time.Second
+
+// serveParam is a parameter server until all graph servers have said goodbye.
+func (a *app) serveParam(ctx context.Context, s *seat, device string) (err error) {
+	dev, err := devices.Open(device)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	ps, err := pserver.NewServer(pserver.ServerConfig{
+		Shard: s.Rank, Shards: len(s.Params), Graphs: len(s.Graphs), Run: s.run(), Device: dev, Join: s.flags.ready, Grace: s.flags.peer,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ps.Close()) }()
+	server, err := rpc.Listen(s.Self(), s.id, rpc.Options{Listener: s.listener})
+	if err != nil {
+		return err
+	}
+	ps.Handle(server)
+	server.Serve()
+	defer func() { err = errors.Join(err, server.Close()) }()
+	patient, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	var late *time.Timer
+	stop := context.AfterFunc(ctx, func() {
+		late = time.AfterFunc(stopTime, func() { cancel(context.Cause(ctx)) })
+	})
+	err = ps.Run(patient)
+	if !stop() && late != nil {
+		late.Stop()
+	}
+	var sig stopped
+	switch told := errors.As(context.Cause(ctx), &sig); {
+	case told && err == nil:
+		return stoppedError(sig, "after the graph servers had ended", true)
+	case err != nil && (s.flags.again || s.flags.goOn):
+		return &codedError{exitTryAgain, err}
+	}
+	return err
+}
+
+// run is the name by which the servers of one attempt know each other.
+func (s *seat) run() string {
+	if s.Attempt == 0 {
+		return s.flags.job
+	}
+	return fmt.Sprintf("%s, attempt %d", s.flags.job, s.Attempt)
+}
