@@ -50,7 +50,7 @@ func (s *Side) List(rows kernels.Span) []int32 {
 
 // FindGhosts finds the ghosts of partition own of those that cut the blocks of st, as
 // Partition gives them. An edge of weight 0 counts like any other, as a gather reads
-// its row. It reads own's edges only, and takes a bit of memory for each vertex and
+// its row. It reads own's edges only, which must have been checked, and takes a bit of memory for each vertex and
 // direction.
 func FindGhosts(ctx context.Context, st *store.Store, cuts []task.Range, own int) (*Ghosts, error) {
 	forward, err := findSide(ctx, st, st.In, cuts, own)

@@ -168,6 +168,21 @@ func TestPartitionAroundALump(t *testing.T) {
 	}
 }
 
+// Offsets that nobody has checked may be anything but the last one.
+func TestPartitionOfWrongOffsets(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		degree, train := draw(rng, 16*20)
+		st := sized(degree, 3)
+		for range 1 + rng.IntN(20) {
+			st.In.RowPtr[rng.IntN(20)*16] = int64(rng.Uint64())
+		}
+		for _, parts := range []int{1, 5, 30} {
+			checkRuns(t, Partition(st, train, parts), parts, 20)
+		}
+	}
+}
+
 func TestBlockSpan(t *testing.T) {
 	m := &store.Meta{Vertices: 35, BlockRows: 16}
 	got := fmt.Sprint(Blocks(m), BlockSpan(m, task.Range{Lo: 1, Hi: 3}), BlockSpan(m, task.Range{Lo: 3, Hi: 3}))

@@ -256,3 +256,64 @@ func TestPartReadsNothingWrong(t *testing.T) {
 		t.Errorf("a truncated file: error %v, want one that names %s", err, denseFile)
 	}
 }
+
+// FuzzOpenPart hands OpenPart a store of which one file is arbitrary: it must say no, or
+// give rows that are safe to walk, and whatever else is read must be checked.
+func FuzzOpenPart(f *testing.F) {
+	dir := mustWrite(f, toy())
+	whole := map[string][]byte{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		f.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			f.Fatal(err)
+		}
+		whole[e.Name()] = b
+		names = append(names, e.Name())
+		f.Add(uint8(len(names)-1), uint8(1), uint8(2), b)
+	}
+	f.Fuzz(func(t *testing.T, which, lo, count uint8, data []byte) {
+		name := names[int(which)%len(names)]
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := os.WriteFile(filepath.Join(dir, name), whole[name], 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}()
+		rows := kernels.Span{Lo: int(lo) % 6, Hi: int(lo)%6 + int(count)%6}
+		p, err := OpenPart(dir, OpenOptions{}, rows)
+		if err != nil {
+			return
+		}
+		defer p.Close()
+		for _, g := range p.matrices() {
+			for v := rows.Lo; v < rows.Hi; v++ {
+				for _, u := range g.csr.Col[g.csr.RowPtr[v]:g.csr.RowPtr[v+1]] {
+					if u < 0 || int(u) >= g.csr.Cols {
+						t.Fatalf("%s: row %d has column %d of %d", g.col, v, u, g.csr.Cols)
+					}
+				}
+			}
+		}
+		for v := range int32(p.Meta.Vertices) {
+			err := p.EachIn([]int32{v}, func(_ int, col []int32, _ []float32) error {
+				for _, u := range col {
+					if u < 0 || int(u) >= p.Meta.Vertices {
+						t.Fatalf("row %d read has column %d of %d", v, u, p.Meta.Vertices)
+					}
+				}
+				return nil
+			})
+			_ = err // whatever it says, nothing wrong was handed on
+			p.ReadDense([]int32{v})
+			p.ReadSparse([]int32{v})
+			p.Names([]int32{v})
+		}
+	})
+}
