@@ -16,8 +16,8 @@ import (
 // and keep each group together.
 func TestBoundedMethodsBeyond31Bits(t *testing.T) {
 	const (
-		n      = 1 << 16
-		degree = 33000
+		n      = 1 << 14
+		degree = 132000
 		group  = 100
 		edges  = n * degree
 	)
