@@ -20,7 +20,7 @@ NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
 CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... ./lambda/... $(NATIVE)
 
-.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-rie test-all fuzz lint bench bench-kernels accuracy parity check clean
+.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-rie test-all fuzz lint bench bench-kernels bench-lambda accuracy parity check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ bench: ## all benchmarks, once
 
 bench-kernels: ## the sparse and dense kernels beside the machine's ceilings
 	$(GO) run -tags "$(TAGS)" ./bench/kernels
+
+bench-lambda: build ## bytes, overlap, bits, autotuner and bills of Lambda mode: 10 minutes on a quiet machine
+	$(GO) run -tags "$(TAGS)" ./bench/lambda -out bench/results/lambda.json
 
 accuracy: build ## published accuracies, as means over seeds; needs the reference data
 	$(GO) run ./bench/accuracy

@@ -14,11 +14,11 @@ type overlap struct {
 	Intervals int     `json:"intervals"`
 	LatencyMS float64 `json:"latency_ms"` // that is injected into each tensor task
 	shares
-	// Of runs with latency: how much longer an epoch is than without, and the shares of
-	// the injected latency that are hidden by that, and by the trace.
+	// Of runs with latency: the share of it that is hidden, by the trace; and where the same
+	// was run without, how much longer an epoch is, and the share that is hidden by that.
+	HiddenTrace *float64 `json:"hidden_by_trace,omitempty"`
 	Added       *float64 `json:"added,omitempty"`
 	HiddenTime  *float64 `json:"hidden_by_time,omitempty"`
-	HiddenTrace *float64 `json:"hidden_by_trace,omitempty"`
 }
 
 // mostHidden is the share of the latency that a pipeline has to hide.
@@ -31,37 +31,37 @@ func (r *report) overlap(l *lab) error {
 		return err
 	}
 	r.Overlap = append(r.Overlap, cpu)
+	late := []string{fmt.Sprintf("--chaos=latency=%v", l.latency)}
 	last := map[string]float64{}
 	for _, x := range []struct {
-		name      string
-		intervals int
-		flags     []string
-	}{
-		{"lambda", l.intervals, nil}, {"lambda async", l.intervals, []string{"--pipeline=async", "--staleness=1"}}, {"lambda", 1, nil},
-	} {
+		name  string
+		flags []string
+	}{{"lambda", nil}, {"lambda async", []string{"--pipeline=async", "--staleness=1"}}} {
 		flags := append(l.onWorkers(), x.flags...)
-		twin, err := l.beside(x.name, x.intervals, 0, flags...)
+		twin, err := l.beside(x.name, l.intervals, 0, flags...)
 		if err != nil {
 			return err
 		}
-		late, err := l.beside(x.name, x.intervals, l.latency, append(flags, fmt.Sprintf("--chaos=latency=%v", l.latency))...)
+		o, err := l.beside(x.name, l.intervals, l.latency, slices.Concat(flags, late)...)
 		if err != nil {
 			return err
 		}
-		added := late.Epoch - twin.Epoch
-		byTime, byTrace := 1-added/late.Injected, late.hidden()
-		late.Added, late.HiddenTime, late.HiddenTrace = &added, &byTime, &byTrace
-		r.Overlap = append(r.Overlap, twin, late)
-		if x.intervals == 1 {
-			for _, name := range []string{"lambda", "lambda async"} {
-				r.least("intervals", fmt.Sprintf("epoch of 1 interval / epoch of %s, %d intervals", name, l.intervals), late.Epoch/last[name], 1, "both with the latency")
-			}
-			break
-		}
-		last[x.name] = late.Epoch
-		what := fmt.Sprintf("%s, %d intervals: share of the injected latency that is hidden, by ", x.name, x.intervals)
-		r.least("latency", what+"time", byTime, mostHidden, fmt.Sprintf("%.2f s injected an epoch, which takes %.2f s longer", late.Injected, added))
-		r.least("latency", what+"the trace", byTrace, mostHidden, fmt.Sprintf("%.2f s in which nothing else is under way", late.Exposed))
+		added := o.Epoch - twin.Epoch
+		byTime := 1 - added/o.Injected
+		o.Added, o.HiddenTime = &added, &byTime
+		r.Overlap = append(r.Overlap, twin, o)
+		last[x.name] = o.Epoch
+		what := fmt.Sprintf("%s, %d intervals: share of the injected latency that is hidden, by ", x.name, l.intervals)
+		r.least("latency", what+"time", byTime, mostHidden, fmt.Sprintf("%.2f s injected an epoch, which takes %.2f s longer", o.Injected, added))
+		r.least("latency", what+"the trace", *o.HiddenTrace, mostHidden, fmt.Sprintf("%.2f s in which nothing else is under way", o.Exposed))
+	}
+	one, err := l.beside("lambda", 1, l.latency, slices.Concat(l.onWorkers(), late)...)
+	if err != nil {
+		return err
+	}
+	r.Overlap = append(r.Overlap, one)
+	for _, name := range []string{"lambda", "lambda async"} {
+		r.least("intervals", fmt.Sprintf("epoch of 1 interval / epoch of %s, %d intervals", name, l.intervals), one.Epoch/last[name], 1, "both with the latency")
 	}
 	return nil
 }
@@ -81,6 +81,10 @@ func (l *lab) beside(name string, intervals int, latency time.Duration, flags ..
 		return o, err
 	}
 	o.shares = divide(spans, w, latency, l.workers)
+	if latency > 0 {
+		share := o.hidden()
+		o.HiddenTrace = &share
+	}
 	return o, nil
 }
 

@@ -10,7 +10,7 @@ import (
 func wired(sent, received, shards int64) summary {
 	return summary{Wire: map[string]int64{
 		"sent_bytes": sent, "received_bytes": received, "shard_bytes": shards, "weight_bytes": 7,
-		"naive_epoch_bytes": 1000, "planned_epoch_bytes": 200, "saved_by_order": 300, "saved_by_fusion": 400, "saved_by_merging": 100,
+		"naive_epoch_bytes": 1000, "planned_epoch_bytes": 200, "saved_by_order": 300, "saved_by_fusion": 400, "saved_by_new": 100,
 	}}
 }
 
@@ -24,11 +24,11 @@ func TestEpochTraffic(t *testing.T) {
 	if got.Counted != 120 || got.Codec != 80 || got.Planned != 200 || got.Shards != 560 || math.Abs(got.Factor-1000.0/120) > 1e-12 {
 		t.Errorf("the traffic is %+v", got)
 	}
-	if want := []string{"fusion", "order", "merging"}; !slices.Equal(got.ordered(), want) {
+	if want := []string{"fusion", "order", "new"}; !slices.Equal(got.ordered(), want) {
 		t.Errorf("causes %v, want %v", got.ordered(), want)
 	}
 	short := wired(1100, 150, 560)
-	delete(short.Wire, "saved_by_merging")
+	delete(short.Wire, "saved_by_new")
 	if _, err := epochTraffic(wired(900, 50, 500), short, 2); err == nil || !strings.Contains(err.Error(), "a cause is missing") {
 		t.Errorf("a missing cause: %v", err)
 	}

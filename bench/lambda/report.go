@@ -104,12 +104,15 @@ func (r *report) print(w io.Writer) {
 	fmt.Fprintln(w)
 	fmt.Fprintln(t, "seconds of an epoch\tpipeline\tintervals\tlatency\tin all\tgraph only\ttensor only\tboth\tneither\tinjected\tof it behind graph tasks\texposed\thidden\tadded\thidden")
 	for _, x := range r.Overlap {
-		latency, rest := "-", "-\t-\t-\t-\t-\t-"
-		if x.Added != nil {
+		latency, trace, added := "-", "-\t-\t-\t-", "-\t-"
+		if x.HiddenTrace != nil {
 			latency = fmt.Sprintf("%.0f ms", x.LatencyMS)
-			rest = fmt.Sprintf("%.2f\t%.2f\t%.2f\t%.0f %%\t%.2f\t%.0f %%", x.Injected, x.BehindGraph, x.Exposed, 100**x.HiddenTrace, *x.Added, 100**x.HiddenTime)
+			trace = fmt.Sprintf("%.2f\t%.2f\t%.2f\t%.0f %%", x.Injected, x.BehindGraph, x.Exposed, 100**x.HiddenTrace)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%s\n", x.Name, x.Pipeline, x.Intervals, latency, x.Epoch, x.Graph, x.Tensor, x.Both, x.None, rest)
+		if x.Added != nil {
+			added = fmt.Sprintf("%.2f\t%.0f %%", *x.Added, 100**x.HiddenTime)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%s\t%s\n", x.Name, x.Pipeline, x.Intervals, latency, x.Epoch, x.Graph, x.Tensor, x.Both, x.None, trace, added)
 	}
 	t.Flush()
 	for _, x := range r.Compare {

@@ -26,7 +26,7 @@ type traffic struct {
 
 // causes is the order in which a run's event takes savings off; it is the order of the
 // table, too. Causes that a newer engine adds come behind.
-var causes = []string{"fusion", "residency", "rematerialisation", "order"}
+var causes = []string{"fusion", "residency", "rematerialisation", "order", "merging"}
 
 const savedBy = "saved_by_"
 
