@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +28,10 @@ func TestTheLoserOfAHedgeIsCalledOff(t *testing.T) {
 	st, dev := tiny(t), device(t)
 	want := train(t, options(t, st, dev, gat), nil)
 	for _, listens := range []bool{true, false} {
-		p := &inProcess{dev: dev}
+		p := &inProcess{dev: dev, arrive: func(ctx context.Context, in worker.Invitation) error {
+			wait(time.Duration(in.Worker)*10*time.Millisecond, ctx.Done()) // the first one gets the first task
+			return nil
+		}}
 		var mu sync.Mutex
 		lost, other := int64(0), int64(0) // the attempt whose results are lost, the one that replaces it
 		p.wrap = func(in worker.Invitation, c *wire.PipeConn) conn {
