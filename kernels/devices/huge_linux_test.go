@@ -18,7 +18,7 @@ import (
 const (
 	hubRows    = 64
 	hubEdges   = 1<<25 + 999
-	hugeTail   = 24
+	hugeTail   = 128
 	hugeDegree = 40
 	hugeCols   = 500
 	hugeFirst  = hubRows * hubEdges // the first edge of the tail
@@ -67,7 +67,10 @@ func TestEdgesBeyond31Bits(t *testing.T) {
 	copy(big.Val[hugeFirst:], small.Val)
 	edge := kernels.FromSlice(hugeEdges, 1, virtual[float32](t, hugeEdges)) // one value per edge
 
-	for _, name := range []string{"ref", "cpu"} {
+	// In tiles of four source rows, the device that has tiles goes from tile to tile.
+	for _, c := range []struct{ name, tileKiB string }{{"ref", ""}, {"cpu", ""}, {"cpu", "1"}} {
+		name := c.name
+		t.Setenv("DORYLUS_TILE_KIB", c.tileKiB)
 		dev, err := Open(name)
 		if err != nil {
 			t.Logf("SKIPPED: %s: %v", name, err)
