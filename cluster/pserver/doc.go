@@ -19,7 +19,7 @@
 //	ack    has a version of all shards  ready    squares of an epoch's rows, to the leader
 //	norm   of the leader                state    answers ask: weights and moments
 //	ask    for a version's state        done     answers bye
-//	bye    ends, maybe for a reason
+//	bye    ends, maybe for a reason     fail     why the run has ended for all
 //
 // A shard makes an update when all gradients are in and all clients have acknowledged the
 // version before, which they do when they have it of all shards. So shards are never more

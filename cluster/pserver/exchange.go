@@ -120,7 +120,19 @@ func (c *Client) greet(st rpc.Stream, l *link) error {
 	if err != nil {
 		return err
 	}
+	if m.Kind == kindFail {
+		return told(m)
+	}
 	return c.welcomed(l, h, m)
+}
+
+// told is the error with which a shard says that the run has ended.
+func told(m *rpc.Message) error {
+	var f failure
+	if err := readHead(m, kindFail, &f); err != nil {
+		return err
+	}
+	return rpc.Refuse("%s", f.Why)
 }
 
 // hello is the first message to a shard on a stream.
@@ -206,6 +218,9 @@ func (c *Client) listen(st rpc.Stream, l *link) error {
 			l.ended = l.bye != nil
 			c.mu.Unlock()
 			continue
+		}
+		if m.Kind == kindFail {
+			return told(m)
 		}
 		if err := c.handle(l, m); err != nil {
 			return fmt.Errorf("what it says is of no use: %w", err)

@@ -37,6 +37,7 @@ const (
 	kindReady // to the leader
 	kindState // the answer to ask
 	kindDone  // the answer to bye
+	kindFail  // why the run has ended for all
 )
 
 // job is what all clients must agree on.
@@ -120,6 +121,11 @@ type ask struct {
 // bye ends a client's part, for a reason if something is wrong.
 type bye struct {
 	Why string `json:"why,omitempty"`
+}
+
+// failure is why the run has ended.
+type failure struct {
+	Why string `json:"why"`
 }
 
 // weights brings a version: the slices are the parts.

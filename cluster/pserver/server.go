@@ -132,6 +132,7 @@ func (s *Server) Run(ctx context.Context) error {
 		case <-s.shard.ended:
 			return nil
 		case <-s.shard.failed:
+			s.stop() // when this returns the port may be closed: all shall have heard why
 			return fmt.Errorf("parameter server %d: %w", s.shard.cfg.Shard, s.shard.cause())
 		case <-join.C:
 			if err := s.shard.missing(); err != nil {
@@ -151,12 +152,17 @@ func (s *Server) Close() error {
 	default:
 		s.shard.fail(errors.New("it has been closed"))
 	}
+	s.stop()
+	s.cancel()
+	return s.shard.close()
+}
+
+// stop takes no more streams and waits for those that there are.
+func (s *Server) stop() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	s.streams.Wait()
-	s.cancel()
-	return s.shard.close()
 }
 
 // Counters are what has been sent and received.
@@ -167,6 +173,9 @@ func (s *Server) serve(st rpc.Stream) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
+		if cause := s.shard.cause(); cause != nil {
+			return rpc.Refuse("%s", rpc.Text(cause))
+		}
 		return rpc.Refuse("parameter server %d has ended", s.shard.cfg.Shard)
 	}
 	s.streams.Add(1)
@@ -228,18 +237,32 @@ func (s *Server) talk(st rpc.Stream, c *client) error {
 	defer close(over)
 	s.streams.Go(func() { ends <- s.listen(st, c, over) })
 	s.streams.Go(func() { ends <- s.speak(st, c, number, wake, over) })
+	left := 2
 	select {
 	case err := <-ends:
-		if cause := sh.cause(); cause != nil {
-			return rpc.Refuse("%s", rpc.Text(cause))
+		if left--; sh.cause() == nil {
+			return err
 		}
-		return err
 	case <-sh.failed:
-		return rpc.Refuse("%s", rpc.Text(sh.cause()))
 	case <-kick:
 		return errors.New("the graph server has come back on another stream")
 	}
+	// Speaking ends with the cause, listening when the client has heard it.
+	t := time.NewTimer(min(linger, sh.cfg.Stall))
+	defer t.Stop()
+	for left > 0 {
+		select {
+		case <-ends:
+			left--
+		case <-t.C:
+			left = 0
+		}
+	}
+	return rpc.Refuse("%s", rpc.Text(sh.cause()))
 }
+
+// linger is how long a client may take to hear why the run has ended.
+const linger = 2 * time.Second
 
 // listen takes a client's messages until there are no more.
 func (s *Server) listen(st rpc.Stream, c *client, over <-chan struct{}) error {
@@ -258,8 +281,11 @@ func (s *Server) listen(st rpc.Stream, c *client, over <-chan struct{}) error {
 			return err
 		}
 		s.traffic.received.Add(size(m))
+		if s.shard.cause() != nil {
+			continue // until the client has heard that the run has ended, and hangs up
+		}
 		if err := s.shard.handle(c, m); err != nil {
-			return s.shard.blame(c, err)
+			_ = s.shard.blame(c, err)
 		}
 	}
 }

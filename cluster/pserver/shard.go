@@ -102,6 +102,7 @@ func (s *shard) failLocked(err error) error {
 	if s.err == nil {
 		s.err = err
 		close(s.failed)
+		s.tell()
 	}
 	return s.err
 }
@@ -386,6 +387,14 @@ func (s *shard) next(c *client, stream int) (m *rpc.Message, last bool) {
 	if c.stream != stream {
 		s.mu.Unlock()
 		return nil, false // the client has another one
+	}
+	if s.err != nil {
+		defer s.mu.Unlock()
+		if c.done {
+			return nil, false
+		}
+		c.done = true
+		return newMessage(kindFail, failure{rpc.Text(s.err)}), true
 	}
 	if w := c.welcome; w != nil {
 		c.welcome = nil

@@ -47,7 +47,14 @@ func serveAll(t *testing.T, shards int, change func(*ServerConfig)) *set {
 		l.Serve()
 		x.servers, x.listens, x.addrs = append(x.servers, s), append(x.listens, l), append(x.addrs, l.Addr())
 		ran := make(chan error, 1)
-		go func() { ran <- s.Run(ctx) }()
+		go func() {
+			err := s.Run(ctx)
+			if err != nil {
+				// As a process does; those who have not heard why would report something else.
+				l.GRPC().Stop()
+			}
+			ran <- err
+		}()
 		x.ran = append(x.ran, ran)
 	}
 	t.Cleanup(x.close)
