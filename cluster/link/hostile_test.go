@@ -56,6 +56,9 @@ func good() hello {
 func TestStrangersAreTurnedAway(t *testing.T) {
 	testkit.Leaks(t)
 	m, call := lone(t)
+	if _, err := call(good()); err != nil {
+		t.Fatal(err)
+	}
 	for says, spoil := range map[string]func(h *hello){
 		"it speaks version 9, here is version 1": func(h *hello) { h.Version = 9 },
 		"it is of a run of 3 graph servers":      func(h *hello) { h.Size = 3 },
@@ -73,12 +76,6 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 			t.Errorf("%+v: %v, want a refusal with %q", h, err, says)
 		}
 	}
-	if err := m.Err(); err != nil {
-		t.Errorf("the run has ended: %v", err)
-	}
-	if _, err := call(good()); err != nil {
-		t.Fatal(err)
-	}
 	h := good()
 	h.Born = 6
 	if _, err := call(h); err == nil || !strings.Contains(err.Error(), "was started again") {
@@ -87,6 +84,30 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 	if err := m.Err(); err != nil {
 		t.Errorf("the run has ended: %v", err)
 	}
+}
+
+// Before a peer has joined, one that is of this run and does not fit ends it: it cannot
+// come together. One of another run is a stranger.
+func TestAWrongPeerEndsTheJoining(t *testing.T) {
+	testkit.Leaks(t)
+	m, call := lone(t)
+	h := good()
+	h.Job, h.Settings = "old run", map[string]string{"a": "b"}
+	if _, err := call(h); err == nil {
+		t.Error("another run was let in")
+	}
+	if err := m.Err(); err != nil {
+		t.Errorf("a stranger has ended the run: %v", err)
+	}
+	if s := m.States()[0]; s.Ready || !strings.Contains(s.State, `has called, and was refused: graph server 1 has other settings than graph server 0: job "old run", here "run"`) {
+		t.Errorf("the table says %+v", s)
+	}
+	h.Job = "run"
+	if _, err := call(h); err == nil {
+		t.Error("other settings were let in")
+	}
+	<-m.Down()
+	wantPeer(t, m.Err(), 1, `a is "b", here not set`)
 }
 
 // A peer that has joined and sends what does not fit ends the run, and is named.

@@ -35,6 +35,7 @@ type in[T any] struct {
 		read    uint64 // items that have been taken
 		held    int64  // bytes of items that are not taken
 		bye     bool   // the sender has left in good order
+		refused string // why it was not let in
 		away    *time.Timer
 		stats   InStats
 	}
@@ -204,6 +205,20 @@ func (i *in[T]) left() {
 	i.mesh.notifyLocked()
 }
 
+// gone says whether the sender has left in good order.
+func (i *in[T]) gone() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.mu.bye
+}
+
+// whyRefused is why the sender was not let in, if it was not.
+func (i *in[T]) whyRefused() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.mu.refused
+}
+
 // there says whether the sender has been there.
 func (i *in[T]) there() bool {
 	i.mu.Lock()
@@ -220,11 +235,16 @@ var (
 // serve is the handler of a stream.
 func (m *Mesh[T]) serve(s rpc.Stream) error {
 	if !m.enter() {
-		<-m.leaving // at once
-		if msg, err := note(kindLeft, &left{m.why}); err == nil {
-			return s.Send(msg)
+		select {
+		case <-m.leaving:
+		case <-m.ctx.Done():
+			return errEnding
 		}
-		return errEnding
+		msg, err := note(kindLeft, &left{m.why})
+		if err != nil {
+			return err
+		}
+		return s.Send(msg)
 	}
 	defer m.serving.Done()
 	hellos := make(chan *rpc.Message, 1)
@@ -247,6 +267,7 @@ func (m *Mesh[T]) serve(s rpc.Stream) error {
 		return errEnding
 	}
 	if err := m.accepts(s.Context(), &h); err != nil {
+		m.refuse(s.Context(), &h, err)
 		return err
 	}
 	i := m.ins[h.From]
@@ -359,4 +380,19 @@ func (m *Mesh[T]) accepts(ctx context.Context, h *hello) error {
 		return rpc.Refuse("graph server %d has other settings than graph server %d: %s", h.From, m.cfg.Rank, d)
 	}
 	return rpc.Claim(ctx, i.peer.Who)
+}
+
+// refuse remembers who was not let in, and why. One of this run, that is not in it yet,
+// ends it: it will not come together.
+func (m *Mesh[T]) refuse(ctx context.Context, h *hello, err error) {
+	i := m.ins[h.From]
+	if i == nil || rpc.Claim(ctx, i.peer.Who) != nil {
+		return
+	}
+	i.mu.Lock()
+	i.mu.refused = rpc.Text(err)
+	i.mu.Unlock()
+	if h.Job == m.cfg.Job.ID && !i.there() {
+		m.lose(h.From, &rpc.PeerError{Who: i.peer.Who, Addr: i.peer.Addr, Err: fmt.Errorf("it was refused: %w", rpc.Plain(err))})
+	}
 }

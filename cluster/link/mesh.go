@@ -57,6 +57,7 @@ type env struct {
 	faults             Faults
 	hello              func(to int) *hello
 	lost               func(peer int, err error)
+	bye                func(peer int) bool // it has left in good order
 	sent               func(to int, it Item, i int, m *rpc.Message, again bool)
 }
 
@@ -86,6 +87,7 @@ func New[T any](c Config[T]) (*Mesh[T], error) {
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.env = &env{rank: c.Rank, method: "/" + c.Service + "/" + method, window: c.Window, ready: c.ReadyTimeout, away: c.PeerTimeout, stall: c.StallTimeout,
 		faults: c.Faults, lost: m.lose, sent: c.Sent,
+		bye: func(peer int) bool { return m.ins[peer].gone() },
 		hello: func(to int) *hello {
 			return &hello{Version: version, Job: c.Job.ID, Settings: c.Job.Settings, From: c.Rank, To: to, Size: c.Size, Born: m.born, Window: c.Window}
 		}}
@@ -212,6 +214,9 @@ func (m *Mesh[T]) States() []State {
 		if there && !s.Ready {
 			s.State = "can be called, has not called yet"
 		}
+		if why := m.ins[rank].whyRefused(); why != "" && !s.Ready {
+			s.State = "has called, and was refused: " + why
+		}
 		all = append(all, s)
 	}
 	return all
@@ -290,10 +295,7 @@ func (m *Mesh[T]) Recv(ctx context.Context) (from int, v T, err error) {
 // is in the queue before they say bye.
 func (m *Mesh[T]) allLeft() bool {
 	for _, i := range m.ins {
-		i.mu.Lock()
-		bye := i.mu.bye
-		i.mu.Unlock()
-		if !bye {
+		if !i.gone() {
 			return false
 		}
 	}

@@ -227,11 +227,13 @@ func (o *out) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil || o.ended():
 			return
-		case err == nil:
+		case err == nil, rpc.Passing(err) && o.env.bye(o.to):
+			// Who has said bye takes nothing any more, and may have gone before it could say
+			// so on this stream.
 			o.end()
 			return
 		case !rpc.Passing(err):
-			o.env.lost(o.to, o.fault("it refuses: %w", err))
+			o.env.lost(o.to, o.fault("it refuses: %w", rpc.Plain(err)))
 			return
 		}
 		if welcomed {
@@ -246,10 +248,10 @@ func (o *out) run(ctx context.Context) {
 		o.mu.Unlock()
 		switch gone := time.Since(away); {
 		case gone >= patience:
-			o.env.lost(o.to, o.fault("no connection for %v: %w", gone.Round(time.Millisecond), err))
+			o.env.lost(o.to, o.fault("no connection for %v: %w", gone.Round(time.Millisecond), rpc.Plain(err)))
 			return
 		case stalled:
-			o.env.lost(o.to, o.fault("it has taken nothing for %v, over several connections: %w", o.env.stall, err))
+			o.env.lost(o.to, o.fault("it has taken nothing for %v, over several connections: %w", o.env.stall, rpc.Plain(err)))
 			return
 		case gone+pause > patience:
 			pause = patience - gone

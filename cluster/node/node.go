@@ -268,11 +268,7 @@ func (n *Node) release(ctx context.Context, why string) error {
 				rows = errors.Join(rows, err)
 			}
 		}
-		end := n.server.Close
-		if why == "" {
-			end = func() error { return n.server.Finish(farewell) }
-		}
-		n.closed = errors.Join(rows, control, end())
+		n.closed = errors.Join(rows, control, n.server.Finish(farewell))
 	})
 	return n.closed
 }

@@ -58,6 +58,17 @@ func Text(err error) string {
 	return err.Error()
 }
 
+// Plain is err with the words of Text.
+func Plain(err error) error { return plain{err} }
+
+type plain struct{ error }
+
+// Error implements error.
+func (p plain) Error() string { return Text(p.error) }
+
+// Unwrap is the error as it was.
+func (p plain) Unwrap() error { return p.error }
+
 // PeerError is the loss of a peer, or its misbehaviour, as the run's error. A run that
 // ends with one may go on from a checkpoint.
 type PeerError struct {

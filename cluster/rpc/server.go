@@ -142,8 +142,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Finish is Close for who leaves in good order: calls and streams that are ending may
-// come to their end first, for so long.
+// Finish is Close after calls and streams that are ending have come to their end, such as
+// a refusal that is on its way; for so long.
 func (s *Server) Finish(patience time.Duration) error {
 	if s.serving {
 		s.health.Shutdown()
