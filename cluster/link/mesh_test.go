@@ -121,8 +121,8 @@ func TestSendWaitsForAWindow(t *testing.T) {
 		}
 	}
 	o, _ := r.meshes[0].Stats(1)
-	if o.Waited < 50*time.Millisecond {
-		t.Errorf("waited %v, want 50ms or more", o.Waited)
+	if o.Waited < 40*time.Millisecond {
+		t.Errorf("waited %v, want about 50ms", o.Waited)
 	}
 	// One that is larger than the window goes alone.
 	check(t, r.meshes[0].Send(t.Context(), 1, &parcel{12, 3, 20000}))
