@@ -9,9 +9,13 @@ import (
 	"sync"
 
 	"dorylus/cluster/node"
+	"dorylus/cluster/pserver"
 	"dorylus/cluster/rpc"
 	"dorylus/engine"
 	"dorylus/engine/ckpt"
+	"dorylus/engine/params"
+	"dorylus/engine/task"
+	"dorylus/kernels"
 )
 
 // mayDiffer are settings that each server has for itself. The data may lie elsewhere on
@@ -116,4 +120,13 @@ func (t *roll) row(r node.Row) {
 // total says that all have come.
 func (t *roll) total(graphs, params int) {
 	fmt.Fprintf(t.w, "All servers are ready: %d for the graph, %d for parameters.\n", graphs, params)
+}
+
+// connect joins the parameter servers, for blocks and intervals of this graph server. p
+// is what all graph servers have the same; of graph server 0 also what the run begins with.
+func (s *seat) connect(ctx context.Context, p params.Config, blocks kernels.Span, intervals task.Range, ahead int) (*pserver.Client, error) {
+	return pserver.Connect(ctx, pserver.ClientConfig{
+		Rank: s.Rank, Graphs: len(s.Graphs), Blocks: blocks, Intervals: intervals, Params: p, Ahead: ahead,
+		Run: s.run(), Addrs: s.Params, Identity: s.id, Join: s.flags.ready, Grace: s.flags.peer,
+	})
 }
