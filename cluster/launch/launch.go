@@ -56,8 +56,10 @@ type Options struct {
 	// Signal is what servers are sent when ctx ends; nil: SIGTERM.
 	Signal func() syscall.Signal
 	// StopGrace is how long servers may take to end after a signal, 0: two minutes;
-	// LossGrace how long after one of them was lost, 0: 20 seconds. Then they are killed.
-	StopGrace, LossGrace time.Duration
+	// LossGrace how long after one of them was lost, 0: 20 seconds; IdleGrace how long
+	// parameter servers may take when there is no graph server any more, 0: 5 seconds. Then
+	// they are killed.
+	StopGrace, LossGrace, IdleGrace time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -69,6 +71,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.LossGrace == 0 {
 		o.LossGrace = 20 * time.Second
+	}
+	if o.IdleGrace == 0 {
+		o.IdleGrace = 5 * time.Second
 	}
 	return o
 }

@@ -52,9 +52,6 @@ func (s *set) start(srv *Server) error {
 	return err
 }
 
-// idleGrace is how long parameter servers may take to end that nobody needs any more.
-const idleGrace = 5 * time.Second
-
 // stay waits for all ends, and brings them about where it has to.
 func (s *set) stay(ctx context.Context) {
 	stop := ctx.Done()
@@ -72,7 +69,7 @@ func (s *set) stay(ctx context.Context) {
 			timer.Stop()
 		}
 	}()
-	lost, over := false, false
+	lost, over, next := false, false, syscall.SIGKILL
 	for len(s.running) > 0 {
 		select {
 		case e := <-s.ended:
@@ -86,8 +83,12 @@ func (s *set) stay(ctx context.Context) {
 			}
 			if !over && s.only(member.Param) {
 				over = true
-				s.end(syscall.SIGTERM)
-				limit(min(s.o.LossGrace, idleGrace))
+				if s.well() { // they have been told goodbye, and end by themselves
+					next = syscall.SIGTERM
+				} else {
+					s.end(syscall.SIGTERM)
+				}
+				limit(s.o.IdleGrace)
 			}
 		case <-stop:
 			stop = nil
@@ -96,11 +97,26 @@ func (s *set) stay(ctx context.Context) {
 				limit(s.o.StopGrace)
 			}
 		case <-late:
-			late = nil
+			if late = nil; next != syscall.SIGKILL {
+				s.end(next)
+				next = syscall.SIGKILL
+				limit(s.o.IdleGrace)
+				continue
+			}
 			s.say("killing what has not ended in time: %s", s.names())
 			s.end(syscall.SIGKILL)
 		}
 	}
+}
+
+// well says whether all that have ended have ended well.
+func (s *set) well() bool {
+	for _, e := range s.exits {
+		if e.weight() > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // only says whether all that run have this role.

@@ -155,7 +155,7 @@ func TestRun(t *testing.T) {
 		stub(alive, member.Graph, 0, "see="+path, "say=epoch 1", "say=dorylus-engine: warning: slow disk", "print={}", "child"),
 		stub(alive, member.Graph, 1, "say=hello", "print=lost?"),
 		stub(alive, member.Param, 0, "hold="+path, "wait"),
-	}, Options{Err: &errs})
+	}, Options{Err: &errs, IdleGrace: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
