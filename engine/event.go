@@ -42,6 +42,7 @@ type RunStart struct {
 	Pipeline   string    `json:"pipeline"`   // "sync", "async"
 	Staleness  int       `json:"staleness_bound"`
 	Intervals  int       `json:"intervals"`
+	Partitions int       `json:"partitions,omitempty"` // graph servers
 	Threads    int       `json:"threads"`
 	Epochs     int       `json:"epochs"`      // asked for
 	FirstEpoch int       `json:"first_epoch"` // not 0 after a resume

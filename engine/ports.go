@@ -125,6 +125,8 @@ type RowMsg struct {
 	// Cols values without padding. Both sides know which they are.
 	Cols int
 	Data []float32
+	// Exact: Data must arrive bit by bit, some of it is not numbers.
+	Exact bool
 }
 
 // Exchanger moves rows between partitions.

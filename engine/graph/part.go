@@ -239,7 +239,7 @@ func (b *partial) levels() {
 		if k > 0 {
 			ghosts = append(ghosts, b.p.Needs[k-1].Bwd)
 		}
-		rows := b.rowsOf(k, union(ghosts...))
+		rows := b.rowsOf(k, Union(ghosts...))
 		for j := range k {
 			if slices.Equal(b.p.Levels[j].Rows, rows) {
 				rows = b.p.Levels[j].Rows
@@ -269,8 +269,8 @@ func (b *partial) rowsOf(k int, ghosts []int32) []int32 {
 	return append(rows, ghosts[at:]...)
 }
 
-// union merges ascending lists.
-func union(lists ...[]int32) []int32 {
+// Union merges ascending lists.
+func Union(lists ...[]int32) []int32 {
 	var out []int32
 	for _, l := range lists {
 		switch {

@@ -53,6 +53,9 @@ type Buf struct {
 	Published bool
 	// Edges: one value per non-zero feature instead of one row per vertex.
 	Edges bool
+	// RefCols are columns, RefLo up to RefHi, that hold not numbers but rows of level
+	// Level-1, as kernels.ArgBits writes them; none where RefHi is 0.
+	RefLo, RefHi int
 	// PerBlock: one row per block instead of one per vertex. Level is not used.
 	PerBlock bool
 }

@@ -14,8 +14,8 @@ func (p *pass) describe() []string {
 	}
 	out := []string{"steps: " + strings.Join(steps, " > ")}
 	var rows []string
-	for k := range p.plan.Levels {
-		rows = append(rows, fmt.Sprintf("%d", p.plan.Levels[k].N))
+	for _, n := range p.plan.Total {
+		rows = append(rows, fmt.Sprintf("%d", n))
 	}
 	out = append(out, fmt.Sprintf("rows per level, input first: %s", strings.Join(rows, ", ")))
 	var bytes int64

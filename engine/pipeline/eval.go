@@ -27,6 +27,9 @@ type evaluator struct {
 	machine *sched.Machine
 	runs    int // evaluations started
 
+	cluster *Cluster     // nil: this process computes all rows
+	logits  *kernels.Mat // of all rows of the store, where this process has them
+
 	metric string // what Evaluated.Train, Val and Test are
 	truth  metric.Truth
 	role   []uint8 // by store row
@@ -43,17 +46,18 @@ type tally struct {
 // score predicts and counts the rows of a finished interval, block by block.
 func (ev *evaluator) score(p *pass, interval int) {
 	out := p.full[p.prog.Output]
-	level := p.prog.Levels - 1
+	level := &p.plan.Levels[p.prog.Levels-1]
 	r := p.intervals[interval]
 	for b := r.Lo; b < r.Hi; b++ {
 		var t tally
-		span := p.plan.Levels[level].Block(b)
-		for v := span.Lo; v < span.Hi; v++ {
+		span := level.Block(b)
+		for i := span.Lo; i < span.Hi; i++ {
+			v := level.Store(i)
 			role := ev.role[v]
 			if role == roleNone {
 				continue
 			}
-			row := out.Row(v)
+			row := out.Row(i)
 			t.rows[role]++
 			if ev.truth.Sets == nil && metric.Argmax(row) == ev.truth.Labels[v] {
 				t.right[role]++
@@ -68,7 +72,7 @@ func (ev *evaluator) score(p *pass, interval int) {
 
 // loss is the cross-entropy of one row: softmax, or the mean over classes of the
 // binary ones.
-func (ev *evaluator) loss(row []float32, v int) float64 {
+func (ev *evaluator) loss(row []float32, v int32) float64 {
 	if sets := ev.truth.Sets; sets != nil {
 		sum := 0.0
 		has := sets.Col[sets.RowPtr[v]:sets.RowPtr[v+1]]
@@ -112,7 +116,7 @@ func (ev *evaluator) result(epoch int) (engine.Evaluated, error) {
 			}
 			continue
 		}
-		value, accuracy, err := metric.Measure(ev.metric, ev.pass.full[ev.pass.prog.Output], ev.truth, ev.rows[x.role])
+		value, accuracy, err := metric.Measure(ev.metric, ev.logits, ev.truth, ev.rows[x.role])
 		if err != nil {
 			return e, err
 		}
@@ -131,7 +135,7 @@ func (ev *evaluator) result(epoch int) (engine.Evaluated, error) {
 // classes counts the test rows by class, for the report.
 func (ev *evaluator) classes(epoch int, names []string) (engine.Classes, error) {
 	out := engine.Classes{Epoch: epoch, Names: names}
-	logits, rows := ev.pass.full[ev.pass.prog.Output], ev.rows[roleTest]
+	logits, rows := ev.logits, ev.rows[roleTest]
 	if ev.truth.Sets != nil {
 		m, err := metric.CountSets(logits, ev.truth.Sets, rows)
 		if err != nil {
@@ -153,12 +157,29 @@ func (ev *evaluator) classes(epoch int, names []string) (engine.Classes, error) 
 	return out, nil
 }
 
-// values copies the rows of a buffer to the user's order.
-func (ev *evaluator) values(buf int, order []int32) *kernels.Mat {
-	src := ev.pass.full[buf]
+// userOrder copies rows of the store to the user's order.
+func userOrder(src *kernels.Mat, order []int32) *kernels.Mat {
 	dst := kernels.FromSlice(src.Rows, src.Cols, make([]float32, src.Rows*src.Cols))
 	for v := range src.Rows {
 		copy(dst.Row(int(order[v])), src.Row(v))
 	}
 	return dst
+}
+
+// rest brings the machine between two evaluations, if one was broken off.
+func (ev *evaluator) rest() error {
+	if ev.machine.MinFinished() == ev.runs {
+		return nil
+	}
+	return ev.schedule(ev.runs)
+}
+
+// schedule starts a machine whose first evaluation has the number first.
+func (ev *evaluator) schedule(first int) (err error) {
+	p := ev.pass
+	ev.machine, err = sched.New(sched.Config{
+		Intervals: len(p.intervals), Own: p.own, Steps: p.schedule(),
+		First: first, Epochs: math.MaxInt32 - 1, Sync: true, Hold: 1,
+	})
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dorylus/engine"
+	"dorylus/engine/graph"
 	"dorylus/engine/model"
 	"dorylus/engine/task"
 	"dorylus/kernels"
@@ -40,7 +41,7 @@ func (t *trainer) exec(ctx context.Context, s kernels.Stream, j *job) (age []int
 	case step.Gather != nil:
 		age, err = t.gather(ctx, s, j, step)
 	case step.Publish != model.NoBuf:
-		err = t.scatter(ctx, s, j, step)
+		err = t.scatter(s, j, step)
 	default:
 		err = t.apply(ctx, j, step)
 	}
@@ -50,12 +51,10 @@ func (t *trainer) exec(ctx context.Context, s kernels.Stream, j *job) (age []int
 	if j.t.Step == len(j.p.steps)-1 {
 		if j.p.train {
 			t.params.Release(j.t.Interval, j.t.Epoch)
-			if t.exchange != nil {
-				err = t.exchange.Send(ctx, &engine.RowMsg{From: t.cfg.Partition, Interval: j.t.Interval, Epoch: j.t.Epoch, Finished: true})
-			}
 		} else {
 			t.eval.score(j.p, j.t.Interval)
 		}
+		err = t.finish(j)
 	}
 	return age, err
 }
@@ -115,46 +114,72 @@ func (t *trainer) gather(ctx context.Context, s kernels.Stream, j *job, step *mo
 	return age, err
 }
 
-func (t *trainer) scatter(ctx context.Context, s kernels.Stream, j *job, step *model.Step) error {
+func (t *trainer) scatter(s kernels.Stream, j *job, step *model.Step) error {
 	p, i := j.p, j.t.Interval
 	pub, own := &p.pub[step.Publish], p.full[step.Publish]
 	var err error
 	if pub.latch != nil {
-		pub.write(i, j.t.Epoch, func(dst *kernels.Mat) {
-			if pub.rows == own || dst.Rows == 0 {
+		pub.write(i, j.t.Epoch, func() {
+			span := pub.spans[i]
+			if pub.rows == own || span.Len() == 0 {
 				return
 			}
-			s.Copy(dst, own.Sub(pub.spans[i]))
+			s.Copy(pub.rows.Sub(span), own.Sub(span))
 			err = s.Wait()
 		})
 	}
-	if err != nil || t.exchange == nil || !p.train {
+	if err != nil || p.routes == nil {
 		return err
 	}
-	rows := own.Sub(pub.spans[i])
-	m := &engine.RowMsg{From: t.cfg.Partition, Interval: i, Step: j.t.Step, Epoch: j.t.Epoch, Cols: rows.Cols, Data: make([]float32, rows.Rows*rows.Cols)}
-	s.Get(m.Data, rows)
-	if err := s.Wait(); err != nil {
-		return err
+	for _, r := range p.routes[j.t.Step].send[i-p.own.Lo] {
+		m := &engine.RowMsg{From: t.cfg.Partition, To: r.to, Pass: p.kind(), Interval: i, Step: j.t.Step, Epoch: j.t.Epoch, Cols: own.Cols}
+		if m.Data, err = t.pick(s, own, r.rows); err != nil {
+			return err
+		}
+		spec := &p.prog.Bufs[step.Publish]
+		m.Exact = spec.PerBlock || spec.RefHi > 0
+		p.refs(spec, m.Data, func(l *graph.Level, v int32) int32 { return l.Store(int(v)) })
+		if err := t.exchange.Send(t.away, m); err != nil {
+			return fmt.Errorf("send rows to server %d: %w", r.to, err)
+		}
 	}
-	return t.exchange.Send(ctx, m)
+	return nil
 }
 
-// receive publishes another partition's rows. It reports whether they are news.
-func (t *trainer) receive(s kernels.Stream, m *engine.RowMsg) (bool, error) {
-	pub := &t.train.pub[t.train.steps[m.Step].Publish]
-	if want := pub.spans[m.Interval].Len() * pub.rows.Cols; len(m.Data) != want {
-		return false, fmt.Errorf("rows of interval %d, step %d, epoch %d from partition %d: %d values instead of %d",
-			m.Interval, m.Step, m.Epoch, m.From, len(m.Data), want)
-	}
-	var err error
-	news := pub.write(m.Interval, m.Epoch, func(dst *kernels.Mat) {
-		if dst.Rows > 0 {
-			s.Put(dst, m.Data)
-			err = s.Wait()
+// pick copies rows of m to host memory, without padding.
+func (t *trainer) pick(s kernels.Stream, m *kernels.Mat, rows []int32) ([]float32, error) {
+	data := make([]float32, len(rows)*m.Cols)
+	if m.Host != nil {
+		for i, r := range rows {
+			copy(data[i*m.Cols:(i+1)*m.Cols], m.Row(int(r)))
 		}
-	})
-	return news, err
+		return data, nil
+	}
+	some, err := t.train.dev.Alloc(len(rows), m.Cols)
+	if err != nil {
+		return nil, err
+	}
+	defer t.train.dev.Free(some)
+	s.GatherRows(some, m, rows)
+	s.Get(data, some)
+	return data, s.Wait()
+}
+
+// finish tells the other partitions that an interval has finished an epoch of a pass.
+func (t *trainer) finish(j *job) error {
+	if j.p.routes == nil {
+		return nil
+	}
+	for to := range t.cfg.Partitions {
+		if to == t.cfg.Partition {
+			continue
+		}
+		m := &engine.RowMsg{From: t.cfg.Partition, To: to, Pass: j.p.kind(), Interval: j.t.Interval, Epoch: j.t.Epoch, Finished: true}
+		if err := t.exchange.Send(t.away, m); err != nil {
+			return fmt.Errorf("tell server %d of a finished interval: %w", to, err)
+		}
+	}
+	return nil
 }
 
 // apply runs a tensor step and pushes its gradients and losses.

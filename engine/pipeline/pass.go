@@ -29,6 +29,7 @@ type pass struct {
 	sparse  kernels.Graph
 	rows0   *kernels.CSR   // sparse, in host memory
 	gathers []gatherArgs   // by step
+	routes  []*routes      // by step that publishes; nil without other partitions
 	ctxs    [][]*model.Ctx // by own interval, then block
 	owned   []*kernels.Mat
 	dev     kernels.Device
@@ -53,7 +54,7 @@ type passConfig struct {
 	// shared gives published rows memory of their own; latched guards them
 	// against readers and late messages. shared needs latched.
 	shared, latched bool
-	own             func(intervals int) task.Range
+	part            *graph.Part // of a cluster; nil: this process has all of the graph
 	seed            uint64
 	labels          []int32      // by store row; -1 or nil: not trained on
 	multi           *kernels.CSR // multi-label classes by store row, or nil
@@ -72,10 +73,8 @@ func newPass(in *inputs, w *workers, c passConfig) (*pass, error) {
 		return nil, err
 	}
 	p.blocks = graph.BlockLevel(p.plan.Blocks)
-	p.intervals = p.plan.Cut(c.intervals)
-	p.own = task.Range{Hi: len(p.intervals)}
-	if c.own != nil {
-		p.own = c.own(len(p.intervals))
+	if err := p.cut(c.intervals, c.part); err != nil {
+		return nil, err
 	}
 	if err := p.bind(in, w, c); err != nil {
 		p.close()
@@ -85,6 +84,12 @@ func newPass(in *inputs, w *workers, c passConfig) (*pass, error) {
 		p.close()
 		return nil, err
 	}
+	if c.part != nil {
+		if err := p.addRoutes(c.part); err != nil {
+			p.close()
+			return nil, err
+		}
+	}
 	p.contexts(in, c)
 	return p, nil
 }
@@ -92,9 +97,9 @@ func newPass(in *inputs, w *workers, c passConfig) (*pass, error) {
 // planOptions finds the hops that gradients cross and those that no step
 // gathers along.
 func (p *pass) planOptions(c passConfig) graph.Options {
-	o := graph.Options{Seeds: c.seeds, Levels: p.prog.Levels}
+	o := graph.Options{Seeds: c.seeds, Levels: p.prog.Levels, Part: c.part}
 	for _, s := range p.steps {
-		o.Seen = o.Seen || c.train && s.Gather != nil && s.Gather.Reduce != nil
+		o.Seen = o.Seen || s.Gather != nil && s.Gather.Reduce != nil
 	}
 	o.Backward, o.Skip = make([]bool, o.Levels-1), make([]bool, o.Levels-1)
 	for k := range o.Skip {
@@ -197,7 +202,7 @@ func (p *pass) bindGathers(in *inputs) error {
 			continue
 		}
 		if s.Gather.Reduce != nil {
-			p.gathers[i] = gatherArgs{level: p.prog.Levels, sources: p.everyone(), rows: p.seenRows(s.Gather.Reduce.Level)}
+			p.gathers[i] = gatherArgs{level: p.prog.Levels, sources: p.everyone(), rows: p.plan.SeenRows(s.Gather.Reduce.Level)}
 			continue
 		}
 		hop := &p.plan.Hops[s.Gather.Hop]

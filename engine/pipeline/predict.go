@@ -51,7 +51,7 @@ func (o PredictOptions) forward(ctx context.Context, what string, pick func(*mod
 	defer w.close()
 	in := newInputs(o.Device, st)
 	defer in.close()
-	ev, err := newEvaluator(in, w, prog, o.Model.Sparse, 4*o.Threads, st, dataset.Split{}, "")
+	ev, err := newEvaluator(in, w, passConfig{prog: prog, sparse: o.Model.Sparse, intervals: 4 * o.Threads}, dataset.Split{}, "")
 	if err != nil {
 		return nil, err
 	}
@@ -64,5 +64,5 @@ func (o PredictOptions) forward(ctx context.Context, what string, pick func(*mod
 			return nil, err
 		}
 	}
-	return ev.values(buf, st.Order), nil
+	return userOrder(ev.pass.full[buf], st.Order), nil
 }

@@ -63,16 +63,16 @@ func (p *published) read(sources []int32, epoch int, age []int64, f func()) []in
 	return age
 }
 
-// write publishes an interval's rows of an epoch with set, unless newer ones are
+// write publishes rows of an interval and epoch with set, unless newer ones are
 // there already. It reports whether it did.
-func (p *published) write(interval, epoch int, set func(dst *kernels.Mat)) bool {
+func (p *published) write(interval, epoch int, set func()) bool {
 	l := &p.latch[interval]
 	l.Lock()
 	defer l.Unlock()
 	if epoch <= l.epoch {
 		return false
 	}
-	set(p.rows.Sub(p.spans[interval]))
+	set()
 	l.epoch = epoch
 	return true
 }

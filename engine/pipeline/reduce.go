@@ -59,16 +59,3 @@ func (p *pass) seenIn(block int) [][]int32 {
 	}
 	return out
 }
-
-// seenRows counts the rows of each block in a level that the loss can reach.
-func (p *pass) seenRows(level int) []int {
-	rows := make([]int, p.plan.Blocks)
-	for b := range rows {
-		if seen := p.seenIn(b)[level]; seen != nil {
-			rows[b] = len(seen)
-		} else {
-			rows[b] = p.plan.Levels[level].Block(b).Len()
-		}
-	}
-	return rows
-}

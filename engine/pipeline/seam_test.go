@@ -12,10 +12,6 @@ import (
 
 	"dorylus/engine"
 	"dorylus/engine/backend"
-	"dorylus/engine/model"
-	"dorylus/engine/params"
-	"dorylus/engine/sched"
-	"dorylus/engine/task"
 	"dorylus/kernels"
 )
 
@@ -112,199 +108,6 @@ func TestRemoteBackendThatLosesTasksGivesTheSameBits(t *testing.T) {
 	}
 }
 
-// mesh delivers row messages between partitions of one process, some twice, in an
-// order shuffled by seed.
-type mesh struct {
-	mu    sync.Mutex
-	rng   *rand.Rand
-	boxes []*box
-}
-
-type box struct {
-	mu    sync.Mutex
-	queue []*engine.RowMsg
-	some  chan struct{} // capacity 1: the queue may have something
-}
-
-type port struct {
-	m    *mesh
-	self int
-}
-
-func newMesh(n int, seed uint64) *mesh {
-	m := &mesh{rng: rand.New(rand.NewPCG(seed, 5))}
-	for range n {
-		m.boxes = append(m.boxes, &box{some: make(chan struct{}, 1)})
-	}
-	return m
-}
-
-func (p port) Send(_ context.Context, msg *engine.RowMsg) error {
-	for to, b := range p.m.boxes {
-		if to == p.self {
-			continue
-		}
-		p.m.mu.Lock()
-		copies, at := 1+p.m.rng.IntN(2), p.m.rng.Float64()
-		p.m.mu.Unlock()
-		b.mu.Lock()
-		for range copies {
-			b.queue = slices.Insert(b.queue, int(at*float64(len(b.queue)+1)), msg)
-		}
-		b.mu.Unlock()
-		b.wake()
-	}
-	return nil
-}
-
-func (b *box) wake() {
-	select {
-	case b.some <- struct{}{}:
-	default:
-	}
-}
-
-func (p port) Recv(ctx context.Context) (*engine.RowMsg, error) {
-	b := p.m.boxes[p.self]
-	for {
-		b.mu.Lock()
-		if len(b.queue) > 0 {
-			m := b.queue[0]
-			b.queue = b.queue[1:]
-			b.mu.Unlock()
-			b.wake()
-			return m, nil
-		}
-		b.mu.Unlock()
-		select {
-		case <-b.some:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// tap is the shared parameter server as one partition sees it: its own channel
-// of updates.
-type tap struct {
-	engine.Params
-	updates chan engine.Update
-}
-
-func (t tap) Updates() <-chan engine.Update { return t.updates }
-
-func TestPartitionsOverAnExchangerGiveTheSameBits(t *testing.T) {
-	want := mustTrain(t, options(t)).WeightsSHA256
-	for _, sync := range []bool{true, false} {
-		for _, parts := range []int{1, 2, 3} {
-			for seed := range uint64(3) {
-				got := trainPartitioned(t, options(t), partitioned{parts: parts, sync: sync, seed: seed})
-				if sum := params.SHA256(got.specs, got.weights); sync && sum != want {
-					t.Errorf("%d partitions, seed %d: weights %.12s, one process %.12s", parts, seed, sum, want)
-				}
-			}
-		}
-	}
-}
-
-// partitioned says how trainPartitioned runs.
-type partitioned struct {
-	parts   int
-	sync    bool
-	seed    uint64 // of the order of messages
-	allRows bool   // also rows that the loss cannot see
-}
-
-// joint is what the partitions have made together.
-type joint struct {
-	specs   []model.ParamSpec
-	weights []*kernels.Mat
-	losses  []float64
-	rows    int // of all levels
-}
-
-// trainPartitioned runs one trainer per partition, as a cluster would, in one
-// process.
-func trainPartitioned(t *testing.T, o Options, how partitioned) joint {
-	t.Helper()
-	cfg, err := ModelConfig(&o.Config, o.Store)
-	check(t, err)
-	prog, err := cfg.Build()
-	check(t, err)
-	loss, err := lossOf(&o.Config, o.Store, o.Split)
-	check(t, err)
-	seeds := o.Split.Train
-	if how.allRows {
-		seeds = nil
-	}
-	net, out := newMesh(how.parts, how.seed), joint{specs: prog.Params}
-	var trainers []*trainer
-	var server *params.Server
-	var taps []tap
-	for k := range how.parts {
-		w, err := newWorkers(o.Device, 2)
-		check(t, err)
-		in := newInputs(o.Device, o.Store)
-		p, err := newPass(in, w, passConfig{
-			prog: prog, sparse: cfg.Sparse, seeds: seeds, train: true, intervals: 7, seed: o.Seed, shared: !how.sync, latched: true,
-			own:    func(n int) task.Range { return task.Range{Lo: k * n / how.parts, Hi: (k + 1) * n / how.parts} },
-			labels: trainLabels(o.Store, o.Split), multi: o.Store.Multi, classW: loss.classW, lossScale: loss.scale,
-		})
-		check(t, err)
-		t.Cleanup(func() { p.close(); in.close(); w.close() })
-		if server == nil {
-			server, err = params.New(params.Config{
-				Specs: prog.Params, Optim: optimConfig(&o.Config), Blocks: p.plan.Blocks, Intervals: len(p.intervals), Device: o.Device,
-				Init: params.InitParams(prog.Params, o.Seed),
-			})
-			check(t, err)
-			for _, l := range p.plan.Levels {
-				out.rows += l.N
-			}
-		}
-		m, err := sched.New(sched.Config{
-			Intervals: len(p.intervals), Own: p.own, Steps: p.schedule(), Epochs: o.Config.Epochs, Sync: how.sync,
-		})
-		check(t, err)
-		ta := tap{Params: server, updates: make(chan engine.Update, o.Config.Epochs)}
-		taps = append(taps, ta)
-		local := backend.NewLocal(o.Device)
-		t.Cleanup(func() { local.Close() })
-		trainers = append(trainers, &trainer{
-			cfg:     trainerConfig{Epochs: o.Config.Epochs, Sync: how.sync, Partition: k},
-			workers: w, backend: local, params: ta, exchange: port{net, k}, listener: &log{},
-			train: p, machine: m, onEpoch: func(engine.Update) (bool, error) { return false, nil },
-		})
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var wg sync.WaitGroup
-	for _, tr := range trainers {
-		wg.Go(func() {
-			if err := tr.run(ctx); err != nil {
-				t.Errorf("partition %d: %v", tr.cfg.Partition, err)
-				cancel()
-			}
-		})
-	}
-	for range o.Config.Epochs {
-		select {
-		case u := <-server.Updates():
-			out.losses = append(out.losses, u.Loss)
-			for _, ta := range taps {
-				ta.updates <- u
-			}
-		case <-ctx.Done():
-		}
-	}
-	wg.Wait()
-	final, err := server.Snapshot()
-	check(t, err)
-	out.weights = final.Weights
-	check(t, server.Close())
-	return out
-}
-
 func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -326,7 +129,8 @@ func TestPublishedRowsAreNotTorn(t *testing.T) {
 	for i := range 2 {
 		wg.Go(func() {
 			for e := range 200 {
-				pub.write(i, e, func(dst *kernels.Mat) {
+				pub.write(i, e, func() {
+					dst := pub.rows.Sub(pub.spans[i])
 					for r := range dst.Rows {
 						for c := range dst.Row(r) {
 							dst.Row(r)[c] = float32(e)
@@ -356,7 +160,7 @@ func TestPublishedRowsAreNotTorn(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if !pub.write(0, 200, func(*kernels.Mat) {}) || pub.write(0, 200, func(*kernels.Mat) { t.Error("a repeat was written") }) {
+	if !pub.write(0, 200, func() {}) || pub.write(0, 200, func() { t.Error("a repeat was written") }) {
 		t.Error("newer rows must be published once, repeats not at all")
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"dorylus/engine/params"
 	"dorylus/engine/sched"
 	"dorylus/engine/store"
-	"dorylus/engine/task"
 	"dorylus/kernels"
 )
 
@@ -41,6 +40,11 @@ type Options struct {
 	Stop    func() string
 	Rates   *engine.Rates // by which the run is billed; nil: not priced
 	Version string        // of the engine, for the records
+	// Cluster has the other graph servers; nil: this process has all of the graph. From,
+	// Save and Stop are then those of server 0.
+	Cluster *Cluster
+
+	allRows bool // tests: train also through rows that the loss cannot see
 }
 
 // State is a run between two epochs: all that another process needs to go on as
@@ -80,12 +84,14 @@ type session struct {
 	opt    Options
 	in     *inputs
 	tr     *trainer
-	server *params.Server
+	server Server
 	specs  []model.ParamSpec
 	best   Best
 	reason string
-	start  time.Time
-	saved  int // epochs in the last checkpoint
+	// stopped is why the group has ended the run.
+	stopped string
+	start   time.Time
+	saved   int // epochs in the last checkpoint
 }
 
 // Train runs to the end, to a stop, or until ctx ends, which is not an error: the
@@ -97,6 +103,9 @@ func Train(ctx context.Context, opt Options) (*Result, error) {
 		return nil, err
 	}
 	res, err := s.run(ctx)
+	if err == nil {
+		err = s.reports(ctx)
+	}
 	done := engine.RunDone{Reason: "failed", Seconds: time.Since(s.start).Seconds(), PeakMem: peakMemory()}
 	if err != nil {
 		done.Error = err.Error()
@@ -132,13 +141,19 @@ func (s *session) open(ctx context.Context) error {
 		return err
 	}
 	s.specs = prog.Params
+	cl := s.opt.Cluster
 	t := &trainer{
+		cluster: cl, ask: s.ask, stopped: func(reason string) { s.stopped = reason },
 		cfg: trainerConfig{
 			Epochs: c.Epochs, Sync: c.Pipeline != "async", Staleness: c.Staleness, EvalEvery: c.EvalEvery, Start: s.start,
 		},
 		listener: s.opt.Listener, backend: s.opt.Backend, onEpoch: s.onEpoch, onEval: s.onEval,
 	}
 	s.tr = t
+	part, err := s.join(ctx)
+	if err != nil {
+		return err
+	}
 	if t.backend == nil {
 		t.backend = backend.NewLocal(s.opt.Device)
 	}
@@ -147,23 +162,36 @@ func (s *session) open(ctx context.Context) error {
 	}
 	s.in = newInputs(s.opt.Device, st)
 	count := intervals(c, st)
+	seeds := s.opt.Split.Train
+	if s.opt.allRows {
+		seeds = nil
+	}
 	t.train, err = newPass(s.in, t.workers, passConfig{
-		prog: prog, sparse: cfg.Sparse, seeds: s.opt.Split.Train, train: true, intervals: count,
-		shared: !t.cfg.Sync, latched: !t.cfg.Sync, seed: s.opt.Seed,
+		prog: prog, sparse: cfg.Sparse, seeds: seeds, train: true, intervals: count,
+		shared: !t.cfg.Sync, latched: !t.cfg.Sync || cl != nil, seed: s.opt.Seed, part: part,
 		labels: trainLabels(st, s.opt.Split), multi: st.Multi, classW: loss.classW, lossScale: loss.scale,
 	})
 	if err != nil {
 		return fmt.Errorf("prepare training: %w", err)
 	}
-	if t.eval, err = newEvaluator(s.in, t.workers, prog, cfg.Sparse, count, st, s.opt.Split, c.Metric); err != nil {
+	t.eval, err = newEvaluator(s.in, t.workers, passConfig{
+		prog: prog, sparse: cfg.Sparse, intervals: count, latched: cl != nil, part: part,
+	}, s.opt.Split, c.Metric)
+	if err != nil {
 		return err
+	}
+	t.eval.cluster = cl
+	if cl != nil {
+		if err := t.listen(); err != nil {
+			return err
+		}
 	}
 	if b, ok := t.backend.(engine.Binder); ok {
 		if err := b.Bind(ctx, t.job(cfg)); err != nil {
 			return fmt.Errorf("start %s: %w", t.backend.Name(), err)
 		}
 	}
-	if err := s.serve(); err != nil {
+	if err := s.serve(ctx); err != nil {
 		return err
 	}
 	t.machine, err = sched.New(sched.Config{
@@ -178,7 +206,7 @@ func (s *session) open(ctx context.Context) error {
 }
 
 // serve starts the parameter server, from scratch or from a checkpoint.
-func (s *session) serve() error {
+func (s *session) serve(ctx context.Context) error {
 	c, t := &s.opt.Config, s.tr
 	pc := params.Config{
 		Specs: s.specs, Optim: optimConfig(c), Blocks: t.train.plan.Blocks, Intervals: len(t.train.intervals), Device: s.opt.Device,
@@ -194,10 +222,25 @@ func (s *session) serve() error {
 	} else {
 		pc.Init = params.InitParams(s.specs, s.opt.Seed)
 	}
-	var err error
-	s.server, err = params.New(pc)
-	t.params = s.server
-	return err
+	if cl := s.opt.Cluster; cl != nil {
+		if err := s.agreeOnStart(ctx); err != nil {
+			return err
+		}
+		job := ParamJob{Config: pc, Blocks: t.train.plan.Own, Intervals: t.train.own}
+		if !cl.leads() {
+			job.Config.Init, job.Config.From, job.Config.FirstEpoch = nil, nil, t.cfg.First
+		}
+		var err error
+		s.server, err = cl.Connect(ctx, job)
+		t.params = s.server
+		return err
+	}
+	server, err := params.New(pc)
+	if err != nil {
+		return err
+	}
+	s.server, t.params = server, server
+	return nil
 }
 
 // job is the run as a backend that works elsewhere sees it.
@@ -225,7 +268,7 @@ func (s *session) announce(cfg model.Config) {
 		Time: s.start, Mode: c.Mode, Model: c.Model, Dataset: st.Meta.Name, Seed: s.opt.Seed,
 		Vertices: st.Meta.Vertices, Edges: st.Meta.Edges, Features: cfg.Features, Classes: cfg.Classes,
 		TrainRows: len(sp.Train), ValRows: len(sp.Val), TestRows: len(sp.Test), Parameters: values,
-		Pipeline: c.Pipeline, Staleness: c.Staleness, Intervals: len(s.tr.train.intervals), Threads: s.tr.workers.n,
+		Pipeline: c.Pipeline, Staleness: c.Staleness, Intervals: len(s.tr.train.intervals), Partitions: s.tr.cfg.Partitions, Threads: s.tr.workers.n,
 		Epochs: c.Epochs, FirstEpoch: s.tr.cfg.First, Device: s.opt.Device.Name(), Version: s.opt.Version,
 		Plan: s.tr.train.describe(), Rates: s.opt.Rates,
 	})
@@ -235,51 +278,109 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err := s.tr.run(ctx); err != nil {
 		return nil, err
 	}
-	state, err := s.state()
+	end, state, err := s.end(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// A run that stopped may have made versions that it has not heard of yet.
-	for s.tr.epochs < state.Params.Version {
-		u, ok := <-s.server.Updates()
-		if !ok {
-			return nil, fmt.Errorf("the parameter server closed before it announced version %d", state.Params.Version)
-		}
-		s.tr.note(u)
-	}
-	res := &Result{Reason: s.reason, State: state, Specs: s.specs, Epochs: state.Params.Version}
-	switch {
-	case res.Reason != "":
-	case res.Epochs >= s.opt.Config.Epochs:
-		res.Reason = "epochs"
-	default:
-		res.Reason = "interrupted"
-	}
-	res.WeightsSHA256 = params.SHA256(s.specs, state.Params.Weights)
-	if err := s.save(state); err != nil {
-		return nil, err
-	}
-	if res.Reason == "interrupted" {
+	res := &Result{Reason: end.Reason, State: state, Specs: s.specs, Epochs: end.Version, WeightsSHA256: end.Weights}
+	if end.Reason == "interrupted" {
 		return res, nil
 	}
-	logits, err := s.tr.eval.predict(ctx, s.tr, state.BestWeights(false), s.opt.Store.Order)
-	if err != nil {
-		return nil, fmt.Errorf("predict with the best weights: %w", err)
+	if err := s.predict(ctx, end, res); err != nil {
+		return nil, err
 	}
-	res.Logits = logits
-	res.PredictionsSHA256 = PredictionsSHA256(logits, s.opt.Store.Multi != nil)
+	return res, nil
+}
+
+// ending is how training has ended, the same on all servers.
+type ending struct {
+	Reason  string
+	Version int
+	Weights string // SHA-256
+	Deliver [][]float32
+}
+
+// end takes stock of a training that is over: all servers have stopped, the last
+// checkpoint is written. The state is server 0's.
+func (s *session) end(ctx context.Context) (*ending, *State, error) {
+	cl := s.opt.Cluster
+	if err := s.meet(ctx, "the end of training"); err != nil {
+		return nil, nil, err
+	}
+	end := &ending{}
+	var state *State
+	if cl.leads() {
+		var err error
+		if state, err = s.state(); err != nil {
+			return nil, nil, err
+		}
+		// A run that stopped may have made versions that it has not heard of yet.
+		for s.tr.epochs < state.Params.Version {
+			u, ok := <-s.server.Updates()
+			if !ok {
+				return nil, nil, fmt.Errorf("the parameter server closed before it announced version %d", state.Params.Version)
+			}
+			s.tr.note(u)
+		}
+		end.Reason, end.Version = s.reason, state.Params.Version
+		switch {
+		case end.Reason != "":
+		case s.stopped != "":
+			end.Reason = s.stopped
+		case end.Version >= s.opt.Config.Epochs:
+			end.Reason = "epochs"
+		default:
+			end.Reason = "interrupted"
+		}
+		end.Weights = params.SHA256(s.specs, state.Params.Weights)
+		if err := s.save(state); err != nil {
+			return nil, nil, err
+		}
+		for _, m := range state.BestWeights(false) {
+			end.Deliver = append(end.Deliver, m.Host)
+		}
+	}
+	if cl == nil {
+		return end, state, nil
+	}
+	return end, state, shareFrom0(context.WithoutCancel(ctx), cl, "the end", end)
+}
+
+// predict computes what the run delivers: the logits of all vertices, at server 0.
+func (s *session) predict(ctx context.Context, end *ending, res *Result) error {
+	ctx = context.WithoutCancel(ctx)
+	var weights []*kernels.Mat
+	for p, spec := range s.specs {
+		if p >= len(end.Deliver) || len(end.Deliver[p]) != spec.Rows*spec.Cols {
+			return fmt.Errorf("predict: the weights of %s have not come whole", spec.Name)
+		}
+		weights = append(weights, kernels.FromSlice(spec.Rows, spec.Cols, end.Deliver[p]))
+	}
+	ev := s.tr.eval
+	err := s.tr.forward(ctx, engine.Weights{Mats: weights})
+	if err == nil {
+		ev.logits, err = ev.collect(ctx, "the logits of the best weights", ev.pass.prog.Output, ev.logits)
+	}
+	if err != nil {
+		return fmt.Errorf("predict with the best weights: %w", err)
+	}
+	if !s.opt.Cluster.leads() {
+		return nil
+	}
+	res.Logits = userOrder(ev.logits, s.opt.Store.Order)
+	res.PredictionsSHA256 = PredictionsSHA256(res.Logits, s.opt.Store.Multi != nil)
 	if len(s.opt.Split.Test) > 0 {
 		epoch := s.best.Epoch
 		if epoch < 0 { // stopped before the first evaluation: the final weights are delivered
 			epoch = res.Epochs - 1
 		}
-		counts, err := s.tr.eval.classes(epoch, s.opt.Store.Meta.ClassNames)
+		counts, err := ev.classes(epoch, s.opt.Store.Meta.ClassNames)
 		if err != nil {
-			return nil, fmt.Errorf("count the test vertices by class: %w", err)
+			return fmt.Errorf("count the test vertices by class: %w", err)
 		}
 		s.opt.Listener.Event(counts)
 	}
-	return res, nil
+	return nil
 }
 
 // onEpoch is called when an epoch's update has been made.
@@ -287,22 +388,24 @@ func (s *session) onEpoch(u engine.Update) (bool, error) {
 	if s.tr.evalDueAfter(u.Epoch) {
 		return false, nil // onEval decides and saves, with what it has found
 	}
-	if s.told(u.Epoch) {
-		return true, nil
+	if s.opt.Cluster == nil { // several servers stop where all of them hear of it, after an evaluation
+		if s.reason = s.ask(u.Epoch); s.reason != "" {
+			return true, nil
+		}
 	}
 	return false, s.saveIfDue(u.Epoch)
 }
 
-// told says that opt.Stop ends the run after epoch, which is not the last one.
-func (s *session) told(epoch int) bool {
-	if s.opt.Stop != nil && s.reason == "" && epoch+1 < s.opt.Config.Epochs {
-		s.reason = s.opt.Stop()
+// ask is opt.Stop's reason to end the run after epoch, "" for none and after the last.
+func (s *session) ask(epoch int) string {
+	if s.opt.Stop != nil && epoch+1 < s.opt.Config.Epochs {
+		return s.opt.Stop()
 	}
-	return s.reason != ""
+	return ""
 }
 
 // onEval keeps the best weights and decides about stopping.
-func (s *session) onEval(e engine.Evaluated, w engine.Weights) (bool, error) {
+func (s *session) onEval(e engine.Evaluated, w engine.Weights, told string) (bool, error) {
 	c := &s.opt.Config
 	b := &s.best
 	b.Done++
@@ -322,8 +425,10 @@ func (s *session) onEval(e engine.Evaluated, w engine.Weights) (bool, error) {
 		s.reason = "target"
 	case c.Patience > 0 && (b.SinceBest)*c.EvalEvery >= c.Patience:
 		s.reason = "patience"
+	default:
+		s.reason = told
 	}
-	if s.told(e.Epoch) {
+	if s.reason != "" {
 		return true, nil
 	}
 	return false, s.saveIfDue(e.Epoch)
@@ -331,7 +436,7 @@ func (s *session) onEval(e engine.Evaluated, w engine.Weights) (bool, error) {
 
 func (s *session) saveIfDue(epoch int) error {
 	every := s.opt.Config.CheckpointEvery
-	if s.opt.Save == nil || every <= 0 || (epoch+1)%every != 0 || epoch+1 >= s.opt.Config.Epochs {
+	if s.opt.Save == nil || !s.opt.Cluster.leads() || every <= 0 || (epoch+1)%every != 0 || epoch+1 >= s.opt.Config.Epochs {
 		return nil
 	}
 	st, err := s.state()
@@ -363,6 +468,7 @@ func (s *session) state() (*State, error) {
 
 func (s *session) close() {
 	if t := s.tr; t != nil {
+		t.inbox.close()
 		if s.opt.Backend == nil && t.backend != nil {
 			t.backend.Close()
 		}
@@ -385,11 +491,12 @@ func (s *session) close() {
 }
 
 // newEvaluator walks all rows; see evaluator.
-func newEvaluator(in *inputs, w *workers, prog *model.Program, sparse bool, count int, st *store.Store, sp dataset.Split, measure string) (*evaluator, error) {
-	p, err := newPass(in, w, passConfig{prog: prog, sparse: sparse, intervals: count})
+func newEvaluator(in *inputs, w *workers, c passConfig, sp dataset.Split, measure string) (*evaluator, error) {
+	p, err := newPass(in, w, c)
 	if err != nil {
 		return nil, fmt.Errorf("prepare evaluation: %w", err)
 	}
+	st := in.st
 	ev := &evaluator{
 		pass: p, role: roleOf(st.Meta.Vertices, sp), truth: metric.Truth{Labels: st.Labels},
 		rows: [roles][]int32{roleTrain: sp.Train, roleVal: sp.Val, roleTest: sp.Test}, parts: make([]tally, p.plan.Blocks),
@@ -397,24 +504,15 @@ func newEvaluator(in *inputs, w *workers, prog *model.Program, sparse bool, coun
 	if st.Multi != nil {
 		ev.truth = metric.Truth{Sets: st.Multi}
 	}
+	if c.part == nil {
+		ev.logits = p.full[p.prog.Output]
+	}
 	ev.metric = ev.truth.Name(measure)
-	ev.machine, err = sched.New(sched.Config{
-		Intervals: len(p.intervals), Own: task.Range{Hi: len(p.intervals)}, Steps: p.schedule(),
-		Epochs: math.MaxInt32 - 1, Sync: true, Hold: 1,
-	})
-	if err != nil {
+	if err := ev.schedule(0); err != nil {
 		p.close()
 		return nil, err
 	}
 	return ev, nil
-}
-
-// predict are the logits of all vertices in the user's order.
-func (ev *evaluator) predict(ctx context.Context, t *trainer, weights []*kernels.Mat, order []int32) (*kernels.Mat, error) {
-	if err := t.forward(context.WithoutCancel(ctx), engine.Weights{Mats: weights}); err != nil {
-		return nil, err
-	}
-	return ev.values(ev.pass.prog.Output, order), nil
 }
 
 // PredictionsSHA256 is over the predicted classes, int32 little endian, row by

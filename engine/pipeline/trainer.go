@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -24,8 +23,9 @@ type trainerConfig struct {
 	Sync          bool
 	Staleness     int
 	EvalEvery     int // 0: never
-	Partition     int // of this trainer, when there are several
-	Start         time.Time
+	// Partition is which of Partitions this trainer has.
+	Partition, Partitions int
+	Start                 time.Time
 }
 
 // trainer drives one partition's intervals through the epochs. One goroutine,
@@ -36,7 +36,9 @@ type trainer struct {
 	workers  *workers
 	backend  engine.Backend
 	params   engine.Params
-	exchange engine.Exchanger // nil: one partition
+	cluster  *Cluster         // nil: one partition
+	exchange engine.Exchanger // of the cluster
+	inbox    *inbox           // what it has brought
 	listener engine.Listener
 
 	train   *pass
@@ -45,7 +47,7 @@ type trainer struct {
 
 	jobs    chan job
 	results chan outcome
-	remote  chan remoteRows
+	verdict chan verdict
 
 	// Owned by run.
 	flying   int // jobs with the workers or the backend
@@ -56,19 +58,28 @@ type trainer struct {
 	tensorBusy time.Duration
 	tries      map[try]int
 	stopping   bool
-	recall     context.CancelFunc // ends the ctx of the tasks of a backend that is not local
-	err        error
-	epochs     int // epochs whose update has been seen
-	evalQueue  []evalDue
-	evaluated  int // epochs below this one need no evaluation any more
-	current    *evalDue
-	lastEpoch  time.Time
-	evalTime   time.Duration // since lastEpoch
+	// away is the ctx of what waits for others: tasks of a backend that is not local,
+	// messages to other partitions. recall ends it.
+	away      context.Context
+	recall    context.CancelFunc
+	err       error
+	epochs    int // epochs whose update has been seen
+	evalQueue []evalDue
+	evaluated int // epochs below this one need no evaluation any more
+	current   *evalDue
+	judging   bool   // the current evaluation is computed, its verdict is awaited
+	early     []note // of an evaluation, before the first one has begun here
+	lastEpoch time.Time
+	evalTime  time.Duration // since lastEpoch
 
 	// onEpoch and onEval are called by run when an epoch's update has been made
-	// and when an evaluation is complete; an error fails the run. Both may say stop.
+	// and when an evaluation is complete; an error fails the run. Both may say stop. ask
+	// gives a reason to stop after an epoch that comes from outside, "" for none; onEval
+	// is told what ask has said, at server 0. stopped hears why the group ends the run.
 	onEpoch func(engine.Update) (stop bool, err error)
-	onEval  func(engine.Evaluated, engine.Weights) (stop bool, err error)
+	onEval  func(e engine.Evaluated, w engine.Weights, told string) (stop bool, err error)
+	ask     func(epoch int) string
+	stopped func(reason string)
 }
 
 // try counts the attempts at a task of a pass.
@@ -82,13 +93,8 @@ type evalDue struct {
 	epoch   int
 	weights engine.Weights
 	started time.Time
-}
-
-// remoteRows is a message from another partition, already published.
-type remoteRows struct {
-	m    *engine.RowMsg
-	news bool
-	err  error
+	// alone: outside of training, for the rows alone: nobody is told.
+	alone bool
 }
 
 // evalInterval is the interval number under which an evaluation pins weights.
@@ -99,46 +105,67 @@ const evalInterval = -1
 // another backend are called off, for they may be with a worker that hangs. A ctx
 // that ends is not an error of run.
 func (t *trainer) run(ctx context.Context) error {
+	t.epochs, t.evaluated = t.cfg.First, t.cfg.First
+	t.lastEpoch = time.Now()
+	return t.loop(ctx, t.params.Updates(), func() {
+		t.feed(t.machine.Start())
+		t.allow()
+	}, func() bool {
+		return t.machine.Finished() && t.epochs == t.cfg.Epochs && t.current == nil && len(t.evalQueue) == 0
+	})
+}
+
+// forward runs the evaluation pass once with the given weights, which are no version of
+// the parameter server, after or instead of training.
+func (t *trainer) forward(ctx context.Context, w engine.Weights) error {
+	t.stopping, t.current, t.judging = false, nil, false // the training has stopped, this is something else
+	if err := t.eval.rest(); err != nil {
+		return err
+	}
+	err := t.loop(ctx, nil, func() {
+		t.evalQueue = append(t.evalQueue, evalDue{weights: w, alone: true})
+		t.nextEval()
+	}, func() bool { return t.current == nil })
+	if err == nil && t.current != nil {
+		if err = context.Cause(ctx); err == nil {
+			err = errors.New("the run was stopped while it predicted")
+		}
+	}
+	return err
+}
+
+// loop is the life of the scheduler's goroutine, from start until done says that nothing
+// more is to come, or until something stops it.
+func (t *trainer) loop(ctx context.Context, updates <-chan engine.Update, start func(), done func() bool) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	away, recall := context.WithCancel(inner)
-	t.recall = recall
-	defer recall()
+	t.away, t.recall = context.WithCancel(inner)
+	defer t.recall()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
 	// An interval has one task under way at most, so neither channel ever blocks.
-	room := len(t.train.intervals)
-	if t.eval != nil {
-		room += len(t.eval.pass.intervals)
+	room := t.eval.pass.own.Len()
+	if t.train != nil {
+		room += t.train.own.Len()
 	}
-	t.jobs, t.results = make(chan job, room), make(chan outcome, room)
+	t.jobs, t.results, t.verdict = make(chan job, room), make(chan outcome, room), make(chan verdict, 1)
 	t.tries = map[try]int{}
-	t.epochs, t.evaluated = t.cfg.First, t.cfg.First
-	t.lastEpoch = time.Now()
 	for i, s := range t.workers.streams {
 		wg.Go(func() { t.work(inner, i, s) })
-	}
-	if t.exchange != nil {
-		s, err := t.train.dev.NewStream()
-		if err != nil {
-			return err
-		}
-		defer s.Close()
-		t.remote = make(chan remoteRows)
-		wg.Go(func() { t.listen(inner, s) })
-		defer wg.Wait()
-		defer cancel()
 	}
 	var reports <-chan struct{}
 	if r, ok := t.backend.(engine.Reporter); ok {
 		reports = r.Reports()
 	}
-	updates := t.params.Updates()
-	t.feed(t.machine.Start())
-	t.allow()
-	for !t.finished() {
-		t.pump(away)
+	var mail <-chan struct{}
+	var stopped <-chan string
+	if t.cluster != nil {
+		mail, stopped = t.inbox.some, t.cluster.Group.Stopped()
+	}
+	start()
+	for t.flying > 0 || !t.stopping && !done() {
+		t.pump()
 		t.watch()
 		select {
 		case o := <-t.results:
@@ -150,11 +177,21 @@ func (t *trainer) run(ctx context.Context) error {
 				break
 			}
 			t.update(inner, u)
-		case r := <-t.remote:
-			t.remoteArrived(r)
+		case <-mail:
+			for _, n := range t.inbox.take() {
+				t.remoteArrived(n)
+			}
+		case v := <-t.verdict:
+			t.judged(v)
+		case reason := <-stopped:
+			t.stopped(reason)
+			t.stop()
 		case <-reports:
 			t.tell()
 		case <-ctx.Done():
+			if t.cluster != nil {
+				t.cluster.Group.Stop("interrupted")
+			}
 			t.stop()
 			ctx = inner // seen once
 		}
@@ -183,17 +220,6 @@ func (t *trainer) tell() {
 			t.listener.Event(e)
 		}
 	}
-}
-
-// finished says that nothing is under way and nothing more is to come.
-func (t *trainer) finished() bool {
-	if t.flying > 0 {
-		return false
-	}
-	if t.stopping {
-		return true
-	}
-	return t.machine.Finished() && t.epochs == t.cfg.Epochs && t.current == nil && len(t.evalQueue) == 0
 }
 
 // work is one worker: a core of the graph server.
@@ -228,9 +254,9 @@ func (t *trainer) feedEval(tasks []task.Task) {
 }
 
 // pump hands waiting jobs out: graph tasks and local tensor tasks to the cores'
-// queue, other tensor tasks, under ctx, to the backend while it has slots.
+// queue, other tensor tasks to the backend while it has slots.
 // Publications that are a mere note to the scheduler are done on the spot.
-func (t *trainer) pump(ctx context.Context) {
+func (t *trainer) pump() {
 	for i := 0; i < len(t.waiting); i++ { // grows while notes free other tasks
 		j := t.waiting[i]
 		switch {
@@ -245,7 +271,7 @@ func (t *trainer) pump(ctx context.Context) {
 			}
 			t.remoteOn++
 			t.flying++
-			go func() { t.results <- t.execute(ctx, nil, len(t.workers.streams), j) }()
+			go func() { t.results <- t.execute(t.away, nil, len(t.workers.streams), j) }()
 		default:
 			t.flying++
 			t.jobs <- j
@@ -264,15 +290,17 @@ func (t *trainer) pump(ctx context.Context) {
 // isNote says that a publication moves no rows.
 func (t *trainer) isNote(j job) bool {
 	b := j.p.steps[j.t.Step].Publish
-	return b >= 0 && j.p.pub[b].latch == nil && (t.exchange == nil || !j.p.train)
+	return b >= 0 && j.p.pub[b].latch == nil
 }
 
 func (t *trainer) handle(o outcome) {
 	t.flying--
 	if o.t.Kind.Tensor() && !t.backend.Local() {
 		t.remoteOn--
-		t.tensorDone++
-		t.tensorBusy += o.took
+		if o.p.train || !t.current.alone {
+			t.tensorDone++
+			t.tensorBusy += o.took
+		}
 	}
 	if o.err == nil {
 		t.complete(o)
@@ -299,11 +327,8 @@ func (t *trainer) handle(o outcome) {
 // calledOff says that a task, which has failed while the run stops, has done so because it
 // was called off, or in a way that would have had it run again.
 func (t *trainer) calledOff(o outcome) bool {
-	if !o.t.Kind.Tensor() || t.backend.Local() {
-		return false
-	}
 	var lost lostWork
-	return errors.As(o.err, &lost) || errors.Is(o.err, context.Canceled)
+	return errors.Is(o.err, context.Canceled) || errors.As(o.err, &lost) && o.t.Kind.Tensor() && !t.backend.Local()
 }
 
 // mayRetry says whether a task that has failed n times, now with err, is run again.
@@ -320,12 +345,12 @@ func (t *trainer) complete(o outcome) {
 	step := &o.p.steps[o.t.Step]
 	e := engine.TaskDone{Task: o.t, Name: step.Name, Worker: o.worker, Start: o.start, Took: o.took}
 	if !o.p.train {
-		e.Name = "eval " + e.Name
-		t.listener.Event(e)
-		t.feedEval(t.eval.machine.Step(sched.Input{Done: &o.t.ID}))
-		if t.eval.machine.MinFinished() == t.eval.runs {
-			t.endEval()
+		if !t.current.alone {
+			e.Name = "eval " + e.Name
+			t.listener.Event(e)
 		}
+		t.feedEval(t.eval.machine.Step(sched.Input{Done: &o.t.ID}))
+		t.endEval()
 		return
 	}
 	e.Age = o.age
@@ -368,109 +393,6 @@ func (t *trainer) update(ctx context.Context, u engine.Update) {
 	t.allow()
 }
 
-func (t *trainer) evalDueAfter(epoch int) bool {
-	return t.eval != nil && t.cfg.EvalEvery > 0 && ((epoch+1)%t.cfg.EvalEvery == 0 || epoch+1 == t.cfg.Epochs)
-}
-
-// allow lets epochs start up to the next evaluation that is not done. In a sync
-// run nothing goes past it, so that stopping there is exact; an async run may go
-// as far past it as its staleness lets intervals drift apart.
-func (t *trainer) allow() {
-	limit := t.evaluated
-	for limit < t.cfg.Epochs && !t.evalDueAfter(limit) {
-		limit++
-	}
-	limit++
-	if !t.cfg.Sync {
-		limit += t.cfg.Staleness + 1
-	}
-	limit = min(limit, t.cfg.Epochs)
-	t.feed(t.machine.Step(sched.Input{Allow: &limit}))
-}
-
-// nextEval starts the next evaluation that waits, if none runs.
-func (t *trainer) nextEval() {
-	if t.current != nil || len(t.evalQueue) == 0 || t.stopping {
-		return
-	}
-	due := t.evalQueue[0]
-	t.evalQueue = t.evalQueue[1:]
-	due.started = time.Now()
-	t.current = &due
-	t.eval.runs++
-	if t.eval.runs == 1 {
-		t.feedEval(t.eval.machine.Start())
-		return
-	}
-	version, limit := t.eval.runs-1, t.eval.runs
-	t.feedEval(t.eval.machine.Step(sched.Input{Weights: &version}))
-	t.feedEval(t.eval.machine.Step(sched.Input{Allow: &limit}))
-}
-
-// endEval reports a complete evaluation and starts the next one.
-func (t *trainer) endEval() {
-	due := t.current
-	t.current = nil
-	took := time.Since(due.started)
-	if t.cfg.Sync {
-		t.evalTime += took // in an async run the next epoch goes on meanwhile
-	}
-	t.evaluated = due.epoch + 1
-	e, err := t.eval.result(due.epoch)
-	stop := false
-	if err == nil {
-		e.Took, e.At = took.Seconds(), time.Since(t.cfg.Start).Seconds()
-		stop, err = t.onEval(e, due.weights)
-	}
-	t.params.Release(evalInterval, due.epoch)
-	switch {
-	case err != nil:
-		t.fail(err)
-	case stop:
-		t.stop()
-	}
-	t.nextEval()
-	if !t.stopping {
-		t.allow()
-	}
-}
-
-// remoteArrived tells the scheduler of another partition's progress.
-func (t *trainer) remoteArrived(r remoteRows) {
-	switch {
-	case r.err != nil:
-		t.fail(r.err)
-	case r.m.Finished:
-		t.feed(t.machine.Step(sched.Input{Finished: &sched.Finish{Interval: r.m.Interval, Epoch: r.m.Epoch}}))
-	case r.news:
-		t.feed(t.machine.Step(sched.Input{Rows: &sched.Rows{Interval: r.m.Interval, Step: r.m.Step, Epoch: r.m.Epoch}}))
-	}
-}
-
-// listen publishes the rows that other partitions send.
-func (t *trainer) listen(ctx context.Context, s kernels.Stream) {
-	for {
-		m, err := t.exchange.Recv(ctx)
-		r := remoteRows{m: m, err: err}
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			r.err = fmt.Errorf("receive rows from another partition: %w", err)
-		} else if !m.Finished {
-			r.news, r.err = t.receive(s, m)
-		}
-		select {
-		case t.remote <- r:
-		case <-ctx.Done():
-			return
-		}
-		if r.err != nil {
-			return
-		}
-	}
-}
-
 // stop issues nothing more. What runs on this server's cores is waited for; nobody needs
 // any more what other backends would bring.
 func (t *trainer) stop() {
@@ -479,13 +401,17 @@ func (t *trainer) stop() {
 	}
 	t.stopping = true
 	t.recall()
-	t.machine.Step(sched.Input{Stop: true})
+	if t.machine != nil {
+		t.machine.Step(sched.Input{Stop: true})
+	}
 	t.waiting = nil
 	if t.current != nil {
-		t.params.Release(evalInterval, t.current.epoch)
+		t.evalQueue = append(t.evalQueue, *t.current)
 	}
 	for _, due := range t.evalQueue {
-		t.params.Release(evalInterval, due.epoch)
+		if !due.alone {
+			t.params.Release(evalInterval, due.epoch)
+		}
 	}
 	t.evalQueue = nil
 }
