@@ -106,6 +106,9 @@ func Train(ctx context.Context, opt Options) (*Result, error) {
 	if err == nil {
 		err = s.reports(ctx)
 	}
+	if a, ok := s.server.(interface{ Abort(error) }); ok && err != nil {
+		a.Abort(err)
+	}
 	done := engine.RunDone{Reason: "failed", Seconds: time.Since(s.start).Seconds(), PeakMem: peakMemory()}
 	if err != nil {
 		done.Error = err.Error()

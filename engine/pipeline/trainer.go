@@ -172,7 +172,11 @@ func (t *trainer) loop(ctx context.Context, updates <-chan engine.Update, start 
 			t.handle(o)
 		case u, ok := <-updates:
 			if !ok {
-				t.fail(errors.New("the parameter server closed while the run was on"))
+				err := errors.New("the parameter server closed while the run was on")
+				if s, ok := t.params.(interface{ Err() error }); ok && s.Err() != nil {
+					err = s.Err()
+				}
+				t.fail(err)
 				updates = nil
 				break
 			}
