@@ -76,7 +76,7 @@ func (s *set) stay(ctx context.Context) {
 			s.take(e)
 			switch {
 			case s.told || lost || len(s.running) == 0:
-			case e.err != nil || e.Code != exitDone || e.Server.Role == member.Param:
+			case e.weight() > 0:
 				lost = true
 				limit(s.o.LossGrace)
 				s.say("%s; waiting for the others to end", e)

@@ -26,6 +26,7 @@ type lambdaMode struct {
 	backend engine.Backend // the fleet, perhaps with a tuner
 	server  *rpc.Server
 	service *local.Service // nil: another service is asked for workers
+	closed  bool
 }
 
 // certificateLife is how long a run's certificate is good for: longer than any run.
@@ -162,8 +163,13 @@ func cores(c *engine.Config) int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// close ends the workers and then what they came to, and tells l what they were billed.
+// close ends the workers and then what they came to, and tells l what they were billed,
+// once.
 func (m *lambdaMode) close(l engine.Listener) error {
+	if m.closed {
+		return nil
+	}
+	m.closed = true
 	var errs []error
 	if m.fleet != nil {
 		errs = append(errs, m.fleet.Close())

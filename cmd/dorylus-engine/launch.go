@@ -32,7 +32,7 @@ type launchFlags struct {
 	servers, params int
 	restarts        int
 	ready, peer     time.Duration
-	job             string
+	run             int // of --runs
 }
 
 func (f *launchFlags) add(cmd *cobra.Command, restarts int) {
@@ -114,6 +114,9 @@ func (a *app) attempt(c *engine.Config, f *launchFlags, number int, why string) 
 	}
 	if c.Progress == "auto" && a.columns > 0 {
 		train = append(train, fmt.Sprintf("--columns=%d", a.columns))
+	}
+	if f.run > 0 {
+		train = append(train, fmt.Sprintf("--run=%d", f.run))
 	}
 	if number > 0 {
 		train = append(train, "--because="+why)

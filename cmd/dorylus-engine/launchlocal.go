@@ -77,11 +77,10 @@ func (a *app) launchLocal(ctx context.Context, r *resolved, f *launchFlags) erro
 	for run := range c.Runs {
 		one := *c
 		one.Seed, one.OutDir, one.JSON = c.Seed+uint64(run), folder.sub(run, c.Runs), true
-		if one.SplitIndex < 0 {
-			return usagef("--split-index=%d: several servers take one split: name it", c.SplitIndex)
-		}
+		numbered := *f
+		numbered.run = run
 		var out *launch.Outcome
-		if out, err = a.launchOnce(ctx, r, &one, f); out != nil && len(out.Output) > 0 {
+		if out, err = a.launchOnce(ctx, r, &one, &numbered); out != nil && len(out.Output) > 0 {
 			var s sink.Summary
 			if jsonErr := json.Unmarshal(out.Output, &s); jsonErr != nil {
 				return errors.Join(err, fmt.Errorf("read the summary of run %d: %w", run, jsonErr))

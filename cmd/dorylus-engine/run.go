@@ -65,22 +65,20 @@ func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, opt.Device.Close()) }()
+	var bill func(engine.Listener) error
 	if c.Mode == "lambda" {
 		mode, modeErr := openLambda(ctx, &c, opt.Device)
 		if modeErr != nil {
 			return nil, fmt.Errorf("--mode=lambda: %w", modeErr)
 		}
 		defer func() { err = errors.Join(err, mode.close(l)) }()
-		opt.Backend = mode.backend
+		opt.Backend, bill = mode.backend, mode.close
 	}
-	if at != nil {
-		n, joinErr := at.join(ctx, &c, id, opt.Device.Name())
-		if joinErr != nil {
-			return nil, joinErr
-		}
-		defer func() { err = errors.Join(err, n.Close()) }()
+	if at == nil {
+		res, err = pipeline.Train(ctx, opt)
+	} else {
+		res, err = at.train(ctx, opt, id, bill)
 	}
-	res, err = pipeline.Train(ctx, opt)
 	if errors.Is(err, fleet.ErrNoWorkers) {
 		err = &codedError{exitTryAgain, err}
 	}

@@ -31,6 +31,14 @@ type seat struct {
 // leads says whether this process speaks for its run: graph server 0, or the only one.
 func (s *seat) leads() bool { return s == nil || s.Role == member.Graph && s.Rank == 0 }
 
+// run is the number of a run among those of --runs, of which servers only see their own.
+func (s *seat) run(run int) int {
+	if s == nil {
+		return run
+	}
+	return run + s.flags.run
+}
+
 // takeSeat finds this server's place among the others, and says which it is.
 func (a *app) takeSeat(ctx context.Context, role member.Role, f *serveFlags) (s *seat, err error) {
 	s = &seat{flags: f, w: a.err}

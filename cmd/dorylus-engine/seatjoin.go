@@ -13,8 +13,8 @@ import (
 	"dorylus/cluster/rpc"
 	"dorylus/engine"
 	"dorylus/engine/ckpt"
-	"dorylus/engine/params"
-	"dorylus/engine/task"
+	"dorylus/engine/graph"
+	"dorylus/engine/pipeline"
 	"dorylus/kernels"
 )
 
@@ -46,7 +46,7 @@ func (s *seat) join(ctx context.Context, c *engine.Config, id ckpt.Identity, dev
 		t.w = io.Discard
 	}
 	n, err := node.Join(ctx, node.Config{
-		Rank: s.Rank, Graphs: s.Graphs, Identity: s.id, Job: s.run(), Settings: alike(c, id, device), WirePrecision: c.WirePrecision,
+		Rank: s.Rank, Graphs: s.Graphs, Identity: s.id, Job: s.attempt(), Settings: alike(c, id, device), WirePrecision: c.WirePrecision,
 		ReadyTimeout: s.flags.ready, PeerTimeout: s.flags.peer, Report: t.call, RPC: rpc.Options{Listener: s.listener},
 	})
 	if err != nil {
@@ -122,11 +122,46 @@ func (t *roll) total(graphs, params int) {
 	fmt.Fprintf(t.w, "All servers are ready: %d for the graph, %d for parameters.\n", graphs, params)
 }
 
-// connect joins the parameter servers, for blocks and intervals of this graph server. p
-// is what all graph servers have the same; of graph server 0 also what the run begins with.
-func (s *seat) connect(ctx context.Context, p params.Config, blocks kernels.Span, intervals task.Range, ahead int) (*pserver.Client, error) {
+// train is pipeline.Train on this server's partition, together with all others. bill, if
+// not nil, ends the backend and tells of its last bills.
+func (s *seat) train(ctx context.Context, opt pipeline.Options, id ckpt.Identity, bill func(engine.Listener) error) (res *pipeline.Result, err error) {
+	n, err := s.join(ctx, &opt.Config, id, opt.Device.Name())
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		n.Fail(err) // nil is none
+		err = errors.Join(err, n.Close())
+	}()
+	r := newReporter(s, opt.Listener)
+	r.node, r.settle = n, bill
+	opt.Listener = r
+	if !s.leads() {
+		opt.Stop = nil
+	}
+	opt.Cluster = &pipeline.Cluster{
+		Group: n.Group(), Exchange: n.Exchanger(), Blocks: graph.Partition(opt.Store, opt.Split.Train, len(s.Graphs)),
+		Report: r.report, Hear: r.hear,
+		Connect: func(ctx context.Context, j pipeline.ParamJob) (pipeline.Server, error) {
+			c, err := s.connect(ctx, j, opt.Config.Staleness)
+			if err != nil {
+				return nil, err
+			}
+			r.params = c
+			return c, nil
+		},
+	}
+	if res, err = pipeline.Train(ctx, opt); err != nil {
+		return res, s.lost(err)
+	}
+	return res, nil
+}
+
+// connect joins the parameter servers.
+func (s *seat) connect(ctx context.Context, j pipeline.ParamJob, staleness int) (*pserver.Client, error) {
 	return pserver.Connect(ctx, pserver.ClientConfig{
-		Rank: s.Rank, Graphs: len(s.Graphs), Blocks: blocks, Intervals: intervals, Params: p, Ahead: ahead,
-		Run: s.run(), Addrs: s.Params, Identity: s.id, Join: s.flags.ready, Grace: s.flags.peer,
+		Rank: s.Rank, Graphs: len(s.Graphs), Blocks: kernels.Span{Lo: j.Blocks.Lo, Hi: j.Blocks.Hi}, Intervals: j.Intervals,
+		Params: j.Config, Ahead: staleness + 2, Run: s.attempt(), Addrs: s.Params, Identity: s.id,
+		Join: s.flags.ready, Grace: s.flags.peer,
 	})
 }

@@ -36,6 +36,7 @@ type serveFlags struct {
 	again   bool
 	because string
 	columns int
+	run     int
 }
 
 const (
@@ -129,7 +130,8 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	set.BoolVar(&f.again, "again", false, "a lost server is worth another try")
 	set.StringVar(&f.because, "because", "", "why the run is started again")
 	set.IntVar(&f.columns, "columns", 0, "width of the launcher's terminal")
-	for _, name := range []string{"listen-fd", "control-stdin", "again", "because", "columns"} {
+	set.IntVar(&f.run, "run", 0, "number of the run among several")
+	for _, name := range []string{"listen-fd", "control-stdin", "again", "because", "columns", "run"} {
 		set.Lookup(name).Hidden = true
 	}
 }

@@ -23,7 +23,7 @@ func (a *app) serveParam(ctx context.Context, s *seat, device string) (err error
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
 	ps, err := pserver.NewServer(pserver.ServerConfig{
-		Shard: s.Rank, Shards: len(s.Params), Graphs: len(s.Graphs), Run: s.run(), Device: dev, Join: s.flags.ready, Grace: s.flags.peer,
+		Shard: s.Rank, Shards: len(s.Params), Graphs: len(s.Graphs), Run: s.attempt(), Device: dev, Join: s.flags.ready, Grace: s.flags.peer,
 	})
 	if err != nil {
 		return err
@@ -56,8 +56,8 @@ func (a *app) serveParam(ctx context.Context, s *seat, device string) (err error
 	return err
 }
 
-// run is the name by which the servers of one attempt know each other.
-func (s *seat) run() string {
+// attempt is the name by which the servers of one attempt know each other.
+func (s *seat) attempt() string {
 	if s.Attempt == 0 {
 		return s.flags.job
 	}

@@ -136,9 +136,9 @@ func (a *app) trainRuns(ctx context.Context, c *engine.Config, st *store.Store, 
 		one := *c
 		one.Seed, one.Runs, one.OutDir = c.Seed+uint64(run), 1, folder.sub(run, c.Runs)
 		if c.SplitIndex < 0 && len(st.Splits) > 0 {
-			one.SplitIndex = run % len(st.Splits)
+			one.SplitIndex = a.seat.run(run) % len(st.Splits)
 		}
-		s, began, err := a.trainRun(ctx, one, st, run, bill, progress, more)
+		s, began, err := a.trainRun(ctx, one, st, a.seat.run(run), bill, progress, more)
 		if began {
 			runs = append(runs, s)
 		}

@@ -67,6 +67,8 @@ func (t *Tally) Event(e engine.Event) {
 			e.Shards, e.Weights = e.Shards+t.wired.Shards, e.Weights+t.wired.Weights
 		}
 		t.wired = &e
+	case engine.ServerDone:
+		t.peak = max(t.peak, e.PeakMem) // of one server: what a machine has to have
 	case engine.RunDone:
 		t.done = &e
 		t.peak = max(t.peak, e.PeakMem)

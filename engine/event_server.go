@@ -1,0 +1,24 @@
+package engine
+
+// ServerDone is what one graph server of several has to say at the end of a run. It is
+// among the events of server 0, as are the sums of the others' tasks and bills.
+type ServerDone struct {
+	Rank    int    `json:"rank"`
+	Address string `json:"address"`
+	PeakMem int64  `json:"peak_memory_bytes"`
+	// RowValues are the bytes of the rows that were sent to other graph servers, rows x
+	// width x 4, RowBytes those that they took on the wire, RowFraming those around them.
+	RowValues  int64 `json:"row_value_bytes_sent"`
+	RowBytes   int64 `json:"row_bytes_sent"`
+	RowFraming int64 `json:"row_framing_bytes_sent"`
+	// Sent and Received are the bytes of the connections that this server has opened to
+	// others, those of TLS and HTTP/2 included; ParamsSent and ParamsReceived those of
+	// messages to and from parameter servers.
+	Sent           int64 `json:"bytes_sent"`
+	Received       int64 `json:"bytes_received"`
+	ParamsSent     int64 `json:"parameter_bytes_sent"`
+	ParamsReceived int64 `json:"parameter_bytes_received"`
+}
+
+// Kind implements Event.
+func (ServerDone) Kind() string { return "server" }
