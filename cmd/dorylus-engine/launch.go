@@ -130,15 +130,15 @@ func (a *app) attempt(c *engine.Config, f *launchFlags, number int, why string) 
 	return common, train
 }
 
-// supervise runs the servers of a run, and says what came of it. The leader's standard
-// output is in the outcome.
-func (a *app) supervise(ctx context.Context, f *launchFlags, servers func(number int, why string) ([]launch.Server, error)) (*launch.Outcome, error) {
-	o := launch.Options{Err: a.err, Signal: func() syscall.Signal { return signalOf(ctx) }}
-	out, err := launch.Supervise(ctx, launch.Restarts{Max: f.restarts, Servers: servers}, o)
+// supervise runs the servers of a run into folder out, and says what came of it. When one
+// is lost the others have so long to end. The leader's standard output is in the outcome.
+func (a *app) supervise(ctx context.Context, f *launchFlags, out string, grace time.Duration, servers func(number int, why string) ([]launch.Server, error)) (*launch.Outcome, error) {
+	o := launch.Options{Err: a.err, Signal: func() syscall.Signal { return signalOf(ctx) }, LossGrace: grace}
+	end, err := launch.Supervise(ctx, launch.Restarts{Max: f.restarts, Servers: servers}, o)
 	if err != nil {
 		return nil, err
 	}
-	return out, a.verdict(ctx, out)
+	return end, a.verdict(ctx, end, out)
 }
 
 // signalOf is the signal that ended ctx.
@@ -150,8 +150,9 @@ func signalOf(ctx context.Context) syscall.Signal {
 	return syscall.SIGTERM
 }
 
-// verdict is the error, with its exit code, of a run whose servers ended so.
-func (a *app) verdict(ctx context.Context, out *launch.Outcome) error {
+// verdict is the error, with its exit code, of a run into folder kept whose servers ended
+// so.
+func (a *app) verdict(ctx context.Context, out *launch.Outcome, kept string) error {
 	leader, cause := out.Leader(), out.Cause()
 	said := func(e *launch.Exit) error {
 		if len(e.Words) == 0 || e.Code < 0 {
@@ -179,12 +180,14 @@ func (a *app) verdict(ctx context.Context, out *launch.Outcome) error {
 	}
 	code := exitFailed
 	text := cause.String()
-	if out.Lost() && leader.Code == exitTryAgain {
-		code = exitTryAgain
-		if hint := resumeHint(leader.Words); hint != "" {
-			text += "; " + hint
-		}
-	} else if cause.Code == exitUsage {
+	hint := resumeHint(leader.Words)
+	if _, err := lastCheckpoint(kept); hint == "" && kept != "" && err == nil {
+		hint = "go on with --resume=" + kept
+	}
+	switch {
+	case out.Lost() && hint != "":
+		code, text = exitTryAgain, text+"; "+hint
+	case cause.Code == exitUsage:
 		code = exitUsage
 	}
 	return &codedError{code, errors.New(text)}

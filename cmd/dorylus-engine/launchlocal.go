@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -98,6 +99,10 @@ func (a *app) launchLocal(ctx context.Context, r *resolved, f *launchFlags) erro
 	return errors.Join(err, folder.keep(c, sum), a.conclude(c, folder, sum))
 }
 
+// localGrace is how long servers may take to end when one on the same machine is gone:
+// there is nothing that it could come back from.
+const localGrace = 3 * time.Second
+
 // launchOnce trains once, on processes of this program.
 func (a *app) launchOnce(ctx context.Context, r *resolved, c *engine.Config, f *launchFlags) (out *launch.Outcome, err error) {
 	program, err := os.Executable()
@@ -114,7 +119,7 @@ func (a *app) launchOnce(ctx context.Context, r *resolved, c *engine.Config, f *
 		return nil, err
 	}
 	env := a.plainEnv()
-	return a.supervise(ctx, f, func(number int, why string) ([]launch.Server, error) {
+	return a.supervise(ctx, f, c.OutDir, localGrace, func(number int, why string) ([]launch.Server, error) {
 		common, train := a.attempt(c, f, number, why)
 		spec := &launch.Spec{
 			Job: fmt.Sprintf("%s-%d", job, number), Servers: local.Servers,

@@ -37,6 +37,9 @@ func servers(t *testing.T) map[string]int {
 	return found
 }
 
+// ownTemp gives a test a folder for temporary files of its own.
+func ownTemp(t *testing.T) { t.Setenv("TMPDIR", t.TempDir()) }
+
 // nobodyLeft checks that no server outlives its launcher.
 func nobodyLeft(t *testing.T) {
 	t.Helper()
@@ -101,6 +104,7 @@ func sameSums(t *testing.T, what string, got, want map[string]any) {
 }
 
 func TestLaunchLocalIsTheRunOfOneProcess(t *testing.T) {
+	ownTemp(t)
 	dir := t.TempDir()
 	train := []string{"--json", "--progress=none", "--epochs=12", "--model=sage", "--hidden=8"}
 	want := object(t, mustRun(t, dir, train...))
@@ -132,6 +136,7 @@ func TestLaunchLocalRuns(t *testing.T) {
 
 // A signal to the launcher stops all; the run can be gone on with, by one process too.
 func TestLaunchLocalStops(t *testing.T) {
+	ownTemp(t)
 	for signal, code := range map[os.Signal]int{os.Interrupt: exitInterrupted, syscall.SIGTERM: exitTryAgain} {
 		dir := t.TempDir()
 		r := launched(t, dir, func(p *os.Process) {
@@ -153,8 +158,38 @@ func TestLaunchLocalStops(t *testing.T) {
 	}
 }
 
-// A launcher that is killed takes its servers with it.
+// A server that is killed is named, and all go on from the last checkpoint, with the bits
+// of an undisturbed run; without restarts the user may.
+func TestLaunchLocalLosesAServer(t *testing.T) {
+	ownTemp(t)
+	train := []string{"--json", "--epochs=400", "--eval-every=50", "--checkpoint-every=20"}
+	want := object(t, mustRun(t, t.TempDir(), append(train[:3:3], "--progress=none")...))
+	for _, who := range []string{"graph 1", "graph 0", "param 0"} {
+		dir := t.TempDir()
+		kill := func(*os.Process) {
+			// The launcher has seen an epoch; a checkpoint is there or, rarely, not: then all begin again.
+			if err := syscall.Kill(servers(t)[who], syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		name := strings.NewReplacer("graph", "graph server", "param", "parameter server").Replace(who)
+		r := launched(t, dir, kill, append([]string{"--max-restarts=1", "--out=RUN"}, train...)...)
+		if r.code != exitDone || !strings.Contains(r.err, "starting all servers again (1 of 1): "+name+" at 127.0.0.1:") {
+			t.Fatalf("%s is killed: exit %d\n%s%s", who, r.code, r.out, r.err)
+		}
+		sameSums(t, who+" was killed", object(t, r.out), want)
+		nobodyLeft(t)
+		events, err := os.ReadFile(filepath.Join(dir, "RUN", eventsFile))
+		if err != nil || !strings.Contains(string(events), "started again, because "+name) {
+			t.Errorf("the events don't name %s (%v)", who, err)
+		}
+	}
+}
+
+// A launcher that is killed takes its servers with it: its standard error, which its
+// servers hold too, ends.
 func TestLaunchLocalKilled(t *testing.T) {
+	ownTemp(t) // certificates stay behind
 	r := launched(t, t.TempDir(), func(p *os.Process) {
 		if err := p.Kill(); err != nil {
 			t.Fatal(err)
@@ -162,16 +197,5 @@ func TestLaunchLocalKilled(t *testing.T) {
 	}, "--epochs=1000000")
 	if r.code != -1 {
 		t.Errorf("exit %d", r.code)
-	}
-	// Its standard error has ended, which the leader held too; the others go with it, and
-	// only certificates stay.
-	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "dorylus-launch-*")); err != nil {
-		t.Error(err)
-	} else {
-		for _, name := range left {
-			if err := os.RemoveAll(name); err != nil {
-				t.Error(err)
-			}
-		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -141,7 +142,7 @@ func (a *app) launchSSH(ctx context.Context, r *resolved, f *sshFlags) error {
 		a.note(false, "Nothing was started (--dry-run). %s", f.needs(c.Data))
 		return err
 	}
-	out, err := a.supervise(ctx, &f.launchFlags, servers)
+	out, err := a.supervise(ctx, &f.launchFlags, c.OutDir, f.peer+10*time.Second, servers)
 	if out != nil {
 		if _, printErr := a.out.Write(out.Output); printErr != nil && err == nil {
 			err = printErr
