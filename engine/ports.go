@@ -26,7 +26,8 @@ type Job struct {
 	// Intervals is how many of them each pass has, in all.
 	Intervals [Passes]int
 	// Blocks are the contexts of all blocks of an interval of this partition, in
-	// order: what does not change from task to task is in them.
+	// order: what does not change from task to task is in them. Those of an interval of
+	// another partition are none.
 	Blocks func(p Pass, interval int) []*model.Ctx
 }
 

@@ -250,7 +250,11 @@ func (s *session) serve(ctx context.Context) error {
 func (t *trainer) job(cfg model.Config) *engine.Job {
 	passes := [engine.Passes]*pass{engine.Training: t.train, engine.Evaluation: t.eval.pass}
 	j := &engine.Job{Model: cfg, Program: t.train.prog, Blocks: func(k engine.Pass, interval int) []*model.Ctx {
-		return passes[k].ctxs[interval-passes[k].own.Lo]
+		own := passes[k].own
+		if interval < own.Lo || interval >= own.Hi {
+			return nil
+		}
+		return passes[k].ctxs[interval-own.Lo]
 	}}
 	for k, p := range passes {
 		j.Intervals[k] = len(p.intervals)
