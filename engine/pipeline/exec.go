@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,6 +29,10 @@ type outcome struct {
 	err         error
 }
 
+// errLeft says that a job is not done: a publication was left with those who read, and
+// its outcome will come.
+var errLeft = errors.New("left with the readers")
+
 // lostWork is an error of a backend, which leaves everything as it was. What fails after
 // it, such as a push, cannot be helped by doing the work again.
 type lostWork struct{ error }
@@ -41,7 +46,9 @@ func (t *trainer) exec(ctx context.Context, s kernels.Stream, j *job) (age []int
 	case step.Gather != nil:
 		age, err = t.gather(ctx, s, j, step)
 	case step.Publish != model.NoBuf:
-		err = t.scatter(s, j, step)
+		if err = t.scatter(s, j, step); err == errLeft {
+			return nil, err
+		}
 	default:
 		err = t.apply(ctx, j, step)
 	}
@@ -110,27 +117,47 @@ func (t *trainer) gather(ctx context.Context, s kernels.Stream, j *job, step *mo
 	if pub.latch == nil {
 		return []int64{int64(len(sources))}, run()
 	}
-	age := pub.read(sources, j.t.Epoch, nil, func() { err = run() })
+	age := pub.read(s, sources, j.t.Epoch, nil, func() { err = run() })
 	return age, err
 }
 
 func (t *trainer) scatter(s kernels.Stream, j *job, step *model.Step) error {
 	p, i := j.p, j.t.Interval
 	pub, own := &p.pub[step.Publish], p.full[step.Publish]
-	var err error
-	if pub.latch != nil {
-		pub.write(i, j.t.Epoch, func() {
-			span := pub.spans[i]
-			if pub.rows == own || span.Len() == 0 {
-				return
-			}
-			s.Copy(pub.rows.Sub(span), own.Sub(span))
-			err = s.Wait()
-		})
-	}
-	if err != nil || p.routes == nil {
+	if err := t.sendRows(s, j, step); err != nil || pub.latch == nil {
 		return err
 	}
+	start := time.Now()
+	fate, err := pub.write(s, i, publication{
+		epoch: j.t.Epoch,
+		set: func(s kernels.Stream) error {
+			span := pub.spans[i]
+			if pub.rows == own || span.Len() == 0 {
+				return nil
+			}
+			s.Copy(pub.rows.Sub(span), own.Sub(span))
+			return s.Wait()
+		},
+		made: func(err error) {
+			if err != nil {
+				err = fmt.Errorf("%v: %w", j.t, err)
+			}
+			t.results <- outcome{job: *j, worker: len(t.workers.streams), start: start.Sub(t.cfg.Start), err: err}
+		},
+	})
+	if fate == left {
+		return errLeft
+	}
+	return err
+}
+
+// sendRows sends the rows that a step publishes to the partitions that gather them.
+func (t *trainer) sendRows(s kernels.Stream, j *job, step *model.Step) (err error) {
+	p, i := j.p, j.t.Interval
+	if p.routes == nil {
+		return nil
+	}
+	own := p.full[step.Publish]
 	for _, r := range p.routes[j.t.Step].send[i-p.own.Lo] {
 		m := &engine.RowMsg{From: t.cfg.Partition, To: r.to, Pass: p.kind(), Interval: i, Step: j.t.Step, Epoch: j.t.Epoch, Cols: own.Cols}
 		if m.Data, err = t.pick(s, own, r.rows); err != nil {

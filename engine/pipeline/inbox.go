@@ -90,7 +90,8 @@ func (b *inbox) close() {
 	}
 }
 
-// receive publishes another partition's rows. It reports whether they are news.
+// receive publishes another partition's rows. It reports whether they are news; where
+// they are left with those who read, a note of their own says so later.
 func (t *trainer) receive(s kernels.Stream, m *engine.RowMsg) (bool, error) {
 	p := t.train
 	if m.Pass == engine.Evaluation {
@@ -107,20 +108,23 @@ func (t *trainer) receive(s kernels.Stream, m *engine.RowMsg) (bool, error) {
 	if m.Cols != cols || len(m.Data) != len(rows)*cols {
 		return false, bad("%d values in rows of %d instead of %d x %d", len(m.Data), m.Cols, len(rows), cols)
 	}
-	var err error
-	news := pub.write(m.Interval, m.Epoch, func() {
-		data := p.localRefs(m)
-		for lo := 0; lo < len(rows); {
-			hi := lo + 1
-			for hi < len(rows) && rows[hi] == rows[hi-1]+1 {
-				hi++
+	fate, err := pub.write(s, m.Interval, publication{
+		epoch: m.Epoch,
+		set: func(s kernels.Stream) error {
+			data := p.localRefs(m)
+			for lo := 0; lo < len(rows); {
+				hi := lo + 1
+				for hi < len(rows) && rows[hi] == rows[hi-1]+1 {
+					hi++
+				}
+				s.Put(pub.rows.Sub(kernels.Span{Lo: int(rows[lo]), Hi: int(rows[lo]) + hi - lo}), data[lo*cols:hi*cols])
+				lo = hi
 			}
-			s.Put(pub.rows.Sub(kernels.Span{Lo: int(rows[lo]), Hi: int(rows[lo]) + hi - lo}), data[lo*cols:hi*cols])
-			lo = hi
-		}
-		err = s.Wait()
+			return s.Wait()
+		},
+		made: func(err error) { t.inbox.add(note{m: m, news: true, err: err}) },
 	})
-	return news, err
+	return fate == made, err
 }
 
 // localRefs is a message's data with references to rows as this partition numbers them.

@@ -15,10 +15,11 @@ import (
 // read them. In an async run an interval computes its next rows while others
 // still gather the last ones, so the rows have memory of their own, and a latch
 // per interval keeps a gather from seeing half of a publication. A gather holds
-// the latches of its sources, in ascending order, for the length of its native
-// call; a publication holds one latch for the length of a copy. Making the
-// gather read without latches would need a second copy of the rows and an
-// indirection per edge.
+// the latches of its sources for the length of its native call. A publication
+// that finds readers does not wait for them, it would hold a core idle: it is left
+// with the latch, and the last of the readers makes it. Making the gather read
+// without latches would need a second copy of the rows and an indirection per
+// edge.
 type published struct {
 	rows  *kernels.Mat
 	spans []kernels.Span // by interval
@@ -26,8 +27,18 @@ type published struct {
 }
 
 type latch struct {
-	sync.RWMutex
-	epoch int // of the rows; -1: none yet. Guarded by the latch.
+	mu      sync.Mutex // held for no longer than a copy takes
+	epoch   int        // of the rows; -1: none yet
+	readers int
+	left    *publication // for the last reader; nil: none
+}
+
+// publication sets rows of an interval.
+type publication struct {
+	epoch int
+	set   func(kernels.Stream) error
+	// made is called when the publication was left and then made, by whoever made it.
+	made func(error)
 }
 
 func newPublished(rows *kernels.Mat, level *graph.Level, intervals []task.Range, latched bool) published {
@@ -45,12 +56,14 @@ func newPublished(rows *kernels.Mat, level *graph.Level, intervals []task.Range,
 }
 
 // read holds the sources' latches while f gathers, and adds the ages of their
-// rows, in epochs before the reader's, to age.
-func (p *published) read(sources []int32, epoch int, age []int64, f func()) []int64 {
+// rows, in epochs before the reader's, to age. s is the reader's stream.
+func (p *published) read(s kernels.Stream, sources []int32, epoch int, age []int64, f func()) []int64 {
 	for _, j := range sources {
 		l := &p.latch[j]
-		l.RLock()
+		l.mu.Lock()
+		l.readers++
 		a := max(epoch-l.epoch, 0)
+		l.mu.Unlock()
 		for len(age) <= a {
 			age = append(age, 0)
 		}
@@ -58,21 +71,55 @@ func (p *published) read(sources []int32, epoch int, age []int64, f func()) []in
 	}
 	f()
 	for _, j := range sources {
-		p.latch[j].RUnlock()
+		p.latch[j].release(s)
 	}
 	return age
 }
 
-// write publishes rows of an interval and epoch with set, unless newer ones are
-// there already. It reports whether it did.
-func (p *published) write(interval, epoch int, set func()) bool {
-	l := &p.latch[interval]
-	l.Lock()
-	defer l.Unlock()
-	if epoch <= l.epoch {
-		return false
+// release ends one reader's hold, and makes what was left.
+func (l *latch) release(s kernels.Stream) {
+	l.mu.Lock()
+	l.readers--
+	w := l.left
+	if w == nil || l.readers > 0 {
+		l.mu.Unlock()
+		return
 	}
-	set()
-	l.epoch = epoch
-	return true
+	l.left = nil
+	err := l.make(s, w)
+	l.mu.Unlock()
+	w.made(err)
+}
+
+// make makes a publication. The latch is held.
+func (l *latch) make(s kernels.Stream, w *publication) error {
+	err := w.set(s)
+	if err == nil {
+		l.epoch = w.epoch
+	}
+	return err
+}
+
+// What became of a publication.
+type fate int
+
+const (
+	dropped fate = iota // newer rows are there
+	made                // it was made
+	left                // the last of those who read now will make it
+)
+
+// write publishes rows of an interval, unless newer ones are there already.
+func (p *published) write(s kernels.Stream, interval int, w publication) (fate, error) {
+	l := &p.latch[interval]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case w.epoch <= l.epoch, l.left != nil && w.epoch <= l.left.epoch:
+		return dropped, nil
+	case l.readers > 0:
+		l.left = &w // an older one that waits is not news any more
+		return left, nil
+	}
+	return made, l.make(s, &w)
 }

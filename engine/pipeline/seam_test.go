@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"dorylus/engine"
@@ -126,24 +127,42 @@ func TestPublishedRowsAreNotTorn(t *testing.T) {
 		pub.latch[i].epoch = -1
 	}
 	var wg sync.WaitGroup
+	stream := func() kernels.Stream {
+		s, err := o.Device.NewStream()
+		check(t, err)
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	var waited atomic.Int64
 	for i := range 2 {
+		s := stream()
 		wg.Go(func() {
 			for e := range 200 {
-				pub.write(i, e, func() {
+				later := make(chan error, 1)
+				fate, err := pub.write(s, i, publication{epoch: e, made: func(err error) { later <- err }, set: func(kernels.Stream) error {
 					dst := pub.rows.Sub(pub.spans[i])
 					for r := range dst.Rows {
 						for c := range dst.Row(r) {
 							dst.Row(r)[c] = float32(e)
 						}
 					}
-				})
+					return nil
+				}})
+				if fate == left {
+					waited.Add(1)
+					err = <-later
+				}
+				if fate == dropped || err != nil {
+					t.Errorf("rows of epoch %d: fate %d, %v", e, fate, err)
+				}
 			}
 		})
 	}
 	for range 2 {
+		s := stream()
 		wg.Go(func() {
 			for range 200 {
-				pub.read([]int32{0, 1}, 200, nil, func() {
+				pub.read(s, []int32{0, 1}, 200, nil, func() {
 					for _, span := range pub.spans {
 						first := pub.rows.Row(span.Lo)[0]
 						for r := span.Lo; r < span.Hi; r++ {
@@ -160,8 +179,32 @@ func TestPublishedRowsAreNotTorn(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if !pub.write(0, 200, func() {}) || pub.write(0, 200, func() { t.Error("a repeat was written") }) {
-		t.Error("newer rows must be published once, repeats not at all")
+	s := stream()
+	never := func(kernels.Stream) error { t.Error("a repeat was written"); return nil }
+	if fate, _ := pub.write(s, 0, publication{epoch: 200, set: func(kernels.Stream) error { return nil }}); fate != made {
+		t.Error("newer rows were not published")
+	}
+	if fate, _ := pub.write(s, 0, publication{epoch: 200, set: never}); fate != dropped {
+		t.Error("a repeat was published")
+	}
+	// What comes while somebody reads is left, the newest of it is made by the last reader.
+	var order []int
+	pub.read(s, []int32{0}, 201, nil, func() {
+		pub.read(s, []int32{0}, 201, nil, func() {
+			for _, e := range []int{201, 203, 202} {
+				set := func(kernels.Stream) error { order = append(order, e); return nil }
+				fate, _ := pub.write(s, 0, publication{epoch: e, set: set, made: func(error) { order = append(order, -e) }})
+				if (fate == left) != (e != 202) {
+					t.Errorf("rows of epoch %d that came while others read: fate %d", e, fate)
+				}
+			}
+		})
+		if order != nil {
+			t.Errorf("%v were made while somebody read", order)
+		}
+	})
+	if !slices.Equal(order, []int{203, -203}) {
+		t.Errorf("%v were made, want the newest alone", order)
 	}
 }
 

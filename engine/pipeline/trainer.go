@@ -231,7 +231,9 @@ func (t *trainer) work(ctx context.Context, id int, s kernels.Stream) {
 	for {
 		select {
 		case j := <-t.jobs:
-			t.results <- t.execute(ctx, s, id, j)
+			if o := t.execute(ctx, s, id, j); o.err != errLeft {
+				t.results <- o
+			}
 		case <-ctx.Done():
 			return
 		}
