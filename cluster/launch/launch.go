@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -26,6 +27,7 @@ const (
 	exitUsage       = 2
 	exitTryAgain    = 75
 	exitInterrupted = 130
+	exitSSH         = 255 // of ssh: the connection broke, or a signal has ended the command
 )
 
 // Server is a process to start: a server of a run, or ssh to one.
@@ -97,6 +99,8 @@ func (e *Exit) How() string {
 		return e.err.Error()
 	case e.Signal != 0:
 		return fmt.Sprintf("was killed by signal %d (%v)", int(e.Signal), e.Signal)
+	case e.cutOff():
+		return fmt.Sprintf("was killed or cannot be reached (exit code %d of %s)", e.Code, filepath.Base(e.Server.Path))
 	}
 	return fmt.Sprintf("ended with exit code %d", e.Code)
 }
@@ -112,7 +116,12 @@ func (e *Exit) String() string {
 
 // lost says that the end of this server was not the work of its program's own judgement,
 // or that this judgement is to try again.
-func (e *Exit) lost() bool { return e.err == nil && (e.Signal != 0 || e.Code == exitTryAgain) }
+func (e *Exit) lost() bool {
+	return e.err == nil && (e.Signal != 0 || e.Code == exitTryAgain || e.cutOff())
+}
+
+// cutOff says that it ran on another machine, from which no exit code has come.
+func (e *Exit) cutOff() bool { return e.Server.Wired && e.Code == exitSSH }
 
 // Outcome is how a set of servers ended.
 type Outcome struct {
@@ -147,7 +156,7 @@ func (o *Outcome) Cause() *Exit {
 // weight is how likely this end is the cause of the others; 0: it is a good one.
 func (e *Exit) weight() int {
 	switch {
-	case e.err != nil || e.Signal != 0:
+	case e.err != nil || e.Signal != 0 || e.cutOff():
 		return 3
 	case e.Code == exitDone:
 		return 0

@@ -306,6 +306,20 @@ func TestStopByWord(t *testing.T) {
 	}
 }
 
+// Of a server on another machine that was killed ssh says 255: the run has lost it.
+func TestCutOff(t *testing.T) {
+	for _, wired := range []bool{true, false} {
+		exits := []*Exit{
+			{Server: &Server{Placed: member.Placed{Role: member.Graph}, Wired: wired}, Code: exitTryAgain},
+			{Server: &Server{Placed: member.Placed{Role: member.Graph, Rank: 1}, Path: "/usr/bin/ssh", Wired: wired}, Code: 255},
+		}
+		out := &Outcome{Exits: exits}
+		if out.Cause() != exits[1] || out.Lost() != wired || strings.Contains(out.Cause().How(), "exit code 255 of ssh") != wired {
+			t.Errorf("wired %v: lost %v, because %v", wired, out.Lost(), out.Cause())
+		}
+	}
+}
+
 // When the launcher is killed, so are its servers.
 func TestLauncherIsKilled(t *testing.T) {
 	alive, gone := lives(t)
