@@ -98,13 +98,16 @@ func (i *in[T]) detach(gen int, why error) {
 		return
 	}
 	patience := i.mesh.env.away
+	gone := fmt.Errorf("its connection broke and did not come back within %v", patience)
+	if !errors.Is(why, context.Canceled) && status.Code(why) != codes.Canceled { // which says no more
+		gone = fmt.Errorf("%w: %s", gone, rpc.Text(why))
+	}
 	i.mu.away = time.AfterFunc(patience, func() {
 		i.mu.Lock()
 		back := i.mu.gen != gen
 		i.mu.Unlock()
 		if !back {
-			i.mesh.lose(i.from, &rpc.PeerError{Who: i.peer.Who, Addr: i.peer.Addr, Awaited: "what it sends",
-				Err: fmt.Errorf("its connection broke and did not come back within %v: %s", patience, rpc.Text(why))})
+			i.mesh.lose(i.from, &rpc.PeerError{Who: i.peer.Who, Addr: i.peer.Addr, Awaited: "what it sends", Err: gone})
 		}
 	})
 }

@@ -51,7 +51,11 @@ func (c *Client) keep(l *link) {
 			if lost {
 				err = fmt.Errorf("lost: out of reach for %v: %s", patience, rpc.Text(err))
 			}
-			c.fail(&rpc.PeerError{Who: c.cfg.who(l.shard), Addr: c.addr(l.shard), Awaited: c.awaited(), Err: err})
+			gone := &rpc.PeerError{Who: c.cfg.who(l.shard), Addr: c.addr(l.shard), Awaited: c.awaited(), Err: err}
+			if over := (*overError)(nil); errors.As(err, &over) {
+				gone.Awaited = "" // it has done its part
+			}
+			c.fail(gone)
 			return
 		}
 		t := time.NewTimer(wait)
@@ -126,13 +130,19 @@ func (c *Client) greet(st rpc.Stream, l *link) error {
 	return c.welcomed(l, h, m)
 }
 
+// overError says why a shard has ended the run.
+type overError struct{ why string }
+
+// Error implements error.
+func (e *overError) Error() string { return "it says that the run has failed: " + e.why }
+
 // told is the error with which a shard says that the run has ended.
 func told(m *rpc.Message) error {
 	var f failure
 	if err := readHead(m, kindFail, &f); err != nil {
 		return err
 	}
-	return rpc.Refuse("%s", f.Why)
+	return &overError{f.Why}
 }
 
 // hello is the first message to a shard on a stream.

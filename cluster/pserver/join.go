@@ -197,9 +197,13 @@ func (s *shard) missing() error {
 		graphs = s.job.Graphs
 	}
 	var who []string
+	first := -1
 	for rank := range graphs {
 		if s.job != nil && s.clients[rank] != nil {
 			continue
+		}
+		if first < 0 {
+			first = rank
 		}
 		name := strconv.Itoa(rank)
 		if err := s.refused[rank]; err != nil {
@@ -211,7 +215,8 @@ func (s *shard) missing() error {
 	case graphs == 0:
 		return fmt.Errorf("no graph server has joined within %v", s.cfg.Join)
 	case len(who) > 0:
-		return fmt.Errorf("of %d graph servers these have not joined within %v: %s", graphs, s.cfg.Join, strings.Join(who, ", "))
+		return &rpc.PeerError{Who: graph(first), Addr: s.cfg.addr(first, "an unknown address"),
+			Err: fmt.Errorf("of %d graph servers these have not joined within %v: %s", graphs, s.cfg.Join, strings.Join(who, ", "))}
 	case s.ps == nil:
 		return fmt.Errorf("graph server 0 has joined, but has not said what to start with within %v", s.cfg.Join)
 	}

@@ -29,6 +29,9 @@ type ServerConfig struct {
 	Shard, Shards int
 	// Graphs is how many graph servers there are; 0: as many as the first of them says.
 	Graphs int
+	// Addrs are where graph servers listen, by rank: errors name them by these; nil: by the
+	// ports that they call from.
+	Addrs []string
 	// Run names the run, and is "" or what all graph servers say.
 	Run string
 	// Device has the rows and moments, in host memory. The bits of a run are those of its
@@ -210,12 +213,20 @@ func (s *Server) serve(st rpc.Stream) error {
 	if err := rpc.Claim(st.Context(), graph(h.Rank)); err != nil {
 		return err
 	}
-	c, err := s.shard.join(&h, addrOf(st.Context()))
+	c, err := s.shard.join(&h, s.shard.cfg.addr(h.Rank, addrOf(st.Context())))
 	if err != nil {
 		return rpc.Refuse("%s", rpc.Text(err))
 	}
 	s.shard.letGo() // it may have the version that all waited for it to have
 	return s.talk(st, c)
+}
+
+// addr is where a graph server listens, as far as is known.
+func (c *ServerConfig) addr(rank int, seen string) string {
+	if rank >= 0 && rank < len(c.Addrs) {
+		return c.Addrs[rank]
+	}
+	return seen
 }
 
 func addrOf(ctx context.Context) string {

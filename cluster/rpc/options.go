@@ -18,6 +18,9 @@ const (
 	window     = 16 << 20 // bytes in flight per stream and per connection
 	buffer     = 256 << 10
 	maxStreams = 1024 // per connection
+	// dialTime bounds an attempt to open a socket. Where packets vanish TCP asks again
+	// after 1, 2, 4 and more seconds: a new attempt soon finds a host that has come back.
+	dialTime = 3 * time.Second
 )
 
 // Options of Listen and Dial. The zero value is good.
@@ -84,7 +87,7 @@ func (o Options) dial(ctx context.Context, addr string) (net.Conn, error) {
 	open := o.Dialer
 	if open == nil {
 		open = func(ctx context.Context, addr string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+			return (&net.Dialer{Timeout: dialTime}).DialContext(ctx, "tcp", addr)
 		}
 	}
 	c, err := open(ctx, addr)
