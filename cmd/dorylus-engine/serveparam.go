@@ -23,7 +23,7 @@ func (a *app) serveParam(ctx context.Context, s *seat, device string) (err error
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
 	ps, err := pserver.NewServer(pserver.ServerConfig{
-		Shard: s.Rank, Shards: len(s.Params), Graphs: len(s.Graphs), Run: s.attempt(), Device: dev, Join: s.flags.ready, Grace: s.flags.peer,
+		Shard: s.Rank, Shards: len(s.Params), Graphs: len(s.Graphs), Addrs: s.Graphs, Run: s.attempt(), Device: dev, Join: s.flags.ready, Grace: s.flags.peer,
 	})
 	if err != nil {
 		return err
@@ -47,10 +47,11 @@ func (a *app) serveParam(ctx context.Context, s *seat, device string) (err error
 		late.Stop()
 	}
 	var sig stopped
+	var peer *rpc.PeerError
 	switch told := errors.As(context.Cause(ctx), &sig); {
 	case told && err == nil:
 		return stoppedError(sig, "after the graph servers had ended", true)
-	case err != nil && (s.flags.again || s.flags.goOn):
+	case errors.As(err, &peer): // not by a fault of its own: whether to try again is for others to say
 		return &codedError{exitTryAgain, err}
 	}
 	return err
