@@ -175,7 +175,23 @@ func (s seat) Collect(ctx context.Context, key string, mine []byte) ([][]byte, e
 // of updates.
 type tap struct {
 	Server
+	rank    int
 	updates chan engine.Update
+}
+
+// Each server pins what it evaluates for itself.
+func (t tap) Fetch(ctx context.Context, interval, epoch int) (engine.Weights, error) {
+	if interval < 0 {
+		interval -= t.rank
+	}
+	return t.Server.Fetch(ctx, interval, epoch)
+}
+
+func (t tap) Release(interval, epoch int) {
+	if interval < 0 {
+		interval -= t.rank
+	}
+	t.Server.Release(interval, epoch)
 }
 
 func (t tap) Updates() <-chan engine.Update { return t.updates }
@@ -250,6 +266,7 @@ func runPartitioned(t *testing.T, ctx context.Context, how partitioned, fresh fu
 	ps := &shared{ready: make(chan struct{}), taps: make([]tap, how.parts)}
 	for rank := range out.opts {
 		o := fresh()
+		ps.taps[rank].rank = rank
 		ps.taps[rank].updates = make(chan engine.Update, o.Config.Epochs+1)
 		o.Cluster = &Cluster{
 			Group: seat{h, rank}, Exchange: port{net, rank}, Connect: ps.connect(rank),
