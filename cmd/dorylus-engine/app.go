@@ -117,7 +117,7 @@ func newRoot(a *app) *cobra.Command {
 Without a command it trains, as "dorylus-engine train" does: by default a GCN on the built-in Cora
 graph, on this machine's cores.`
 	root.AddCommand(
-		a.trainCommand(), a.compareCommand(), a.prepareCommand(), a.checkCommand(), a.predictCommand(),
+		a.trainCommand(), a.compareCommand(), a.planCommand(), a.prepareCommand(), a.checkCommand(), a.predictCommand(),
 		a.reportCommand(), a.devicesCommand(), a.pricesCommand(), a.lambdaCommand(), a.serveCommand(), a.launchCommand(), a.certsCommand(), a.configCommand(), a.versionCommand(),
 	)
 	root.SetFlagErrorFunc(flagError)
