@@ -164,7 +164,12 @@ func (g *Group) take(from int, n *note) {
 	case n.kind == kindStop:
 		g.stop(n.key)
 	case n.kind == kindLost && len(n.ranks) == 1 && len(n.parts) == 1:
-		g.abort(&rpc.PeerError{Who: rpc.Who{Role: rpc.Graph, Rank: n.ranks[0]}, Addr: n.key, Err: errors.New(string(n.parts[0]))}, from)
+		lost := &rpc.PeerError{Who: rpc.Who{Role: rpc.Graph, Rank: n.ranks[0]}, Addr: n.key, Err: errors.New(string(n.parts[0]))}
+		if n.ranks[0] == g.base.Rank { // for the others, behind a partition
+			p := g.base.Peers[from]
+			lost = &rpc.PeerError{Who: p.Who, Addr: p.Addr, Err: fmt.Errorf("it says that this server is lost: %w", lost)}
+		}
+		g.abort(lost, from)
 	default:
 		p := g.base.Peers[from]
 		g.abort(&rpc.PeerError{Who: p.Who, Addr: p.Addr, Err: fmt.Errorf("it sends what does not fit: a note of kind %d with %d parts", n.kind, len(n.parts))}, g.base.Rank)
