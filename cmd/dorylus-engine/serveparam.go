@@ -15,6 +15,10 @@ import (
 // servers: they were told too, and need it for their last checkpoint.
 const stopTime = 100 * time.Second
 
+// farewell is how long the answers to goodbyes may take to reach the graph servers. One
+// that is cut off asks again for seconds.
+const farewell = time.Second
+
 // serveParam is a parameter server until all graph servers have said goodbye.
 func (a *app) serveParam(ctx context.Context, s *seat, device string) (err error) {
 	dev, err := devices.Open(device)
@@ -35,7 +39,7 @@ func (a *app) serveParam(ctx context.Context, s *seat, device string) (err error
 	}
 	ps.Handle(server)
 	server.Serve()
-	defer func() { err = errors.Join(err, server.Close()) }()
+	defer func() { err = errors.Join(err, server.Finish(farewell)) }()
 	patient, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	var late *time.Timer
