@@ -9,8 +9,10 @@ import (
 
 	"dorylus/engine"
 	"dorylus/engine/dataset"
+	"dorylus/engine/graph"
 	"dorylus/engine/prepare"
 	"dorylus/engine/store"
+	"dorylus/kernels"
 )
 
 // isStore says whether path is a prepared store: a folder with meta.json.
@@ -26,7 +28,7 @@ func (a *app) loadData(ctx context.Context, c *engine.Config, quiet bool) (*stor
 		if err := notForStores(c); err != nil {
 			return nil, err
 		}
-		st, err := store.Open(c.Data, store.OpenOptions{})
+		st, err := a.openStore(c)
 		if err != nil {
 			return nil, err
 		}
@@ -59,6 +61,27 @@ func (a *app) loadData(ctx context.Context, c *engine.Config, quiet bool) (*stor
 		a.note(quiet, "prepared %s: %s", raw.Name, change)
 	}
 	return st, nil
+}
+
+// openStore opens a store, for one graph server of several only its part of it.
+func (a *app) openStore(c *engine.Config) (*store.Store, error) {
+	if a.seat == nil {
+		return store.Open(c.Data, store.OpenOptions{})
+	}
+	part, err := store.OpenPart(c.Data, store.OpenOptions{}, kernels.Span{})
+	if err != nil {
+		return nil, err
+	}
+	split, err := splitOf(part.Store, c, a.seat.run(0))
+	if err == nil {
+		cuts := graph.Partition(part.Store, split.Train, len(a.seat.Graphs))
+		err = part.Take(graph.BlockSpan(&part.Meta, cuts[a.seat.Rank]))
+	}
+	if err != nil {
+		return nil, errors.Join(err, part.Close())
+	}
+	a.seat.trim = part.Trim
+	return part.Store, nil
 }
 
 // notForStores refuses settings that were decided when the store was written.

@@ -12,6 +12,7 @@ import (
 	"dorylus/engine"
 	"dorylus/engine/backend"
 	"dorylus/engine/dataset"
+	"dorylus/engine/graph"
 	"dorylus/engine/metric"
 	"dorylus/engine/model"
 	"dorylus/engine/params"
@@ -128,7 +129,11 @@ func (s *session) open(ctx context.Context) error {
 	if err := checkData(st, s.opt.Split); err != nil {
 		return err
 	}
-	if err := checkWeights(c.Model, st); err != nil {
+	own := kernels.Span{Hi: st.Meta.Vertices}
+	if cl := s.opt.Cluster; cl != nil {
+		own = graph.BlockSpan(&st.Meta, cl.Blocks[cl.Group.Rank()])
+	}
+	if err := checkWeights(c.Model, st, own); err != nil {
 		return err
 	}
 	cfg, err := ModelConfig(c, st)

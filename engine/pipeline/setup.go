@@ -124,14 +124,14 @@ func checkData(st *store.Store, s dataset.Split) error {
 	return nil
 }
 
-// checkWeights refuses edge weights that a model has no meaning for.
-func checkWeights(name string, st *store.Store) error {
-	if name != "gat" {
+// checkWeights refuses edge weights of rows that a model has no meaning for.
+func checkWeights(name string, st *store.Store, rows kernels.Span) error {
+	if name != "gat" || st.In.Val == nil {
 		return nil
 	}
-	for e, w := range st.In.Val {
-		if !(w >= 0) {
-			v := sort.Search(st.In.Rows(), func(v int) bool { return st.In.RowPtr[v+1] > int64(e) })
+	for e := st.In.RowPtr[rows.Lo]; e < st.In.RowPtr[rows.Hi]; e++ {
+		if w := st.In.Val[e]; !(w >= 0) {
+			v := sort.Search(st.In.Rows(), func(v int) bool { return st.In.RowPtr[v+1] > e })
 			return fmt.Errorf("train gat on %s: the edge from %s to %s has weight %v: attention needs weights of 0 or more",
 				st.Meta.Name, vertexName(st, st.In.Col[e]), vertexName(st, int32(v)), w)
 		}

@@ -23,6 +23,7 @@ import (
 //   - Rows that were not taken are unchecked and lie in pages not yet read: a few of
 //     them are better had from the Read methods, which read from the files, check what
 //     they read, and leave the mapping alone.
+//   - The offsets of all rows are checked, so that the length of any row is good.
 //   - Rank and IDs are nil. Names has the names.
 //
 // Windows that hold only the rows, the obvious design, would keep the machine from
@@ -51,7 +52,7 @@ type mapped struct {
 // OpenPart opens the store in dir for some of its rows: those given, or none yet,
 // which is enough to cut the store into partitions; the caller takes rows then. Verify
 // compares checksums, which reads all files once, but not symmetry; Read is refused.
-// The caller closes the part, not the Store in it.
+// The caller closes the part or the Store in it, which is the same.
 func OpenPart(dir string, opt OpenOptions, rows kernels.Span) (*Part, error) {
 	p, err := openPart(dir, opt, rows)
 	if err != nil {
@@ -73,7 +74,7 @@ func openPart(dir string, opt OpenOptions, rows kernels.Span) (*Part, error) {
 	if err != nil {
 		return nil, errors.Join(err, r.unmap())
 	}
-	s.unmap = r.unmap
+	s.unmap = func() error { return errors.Join(r.unmap(), p.closeFiles()) }
 	p.Store = s
 	if err := p.Take(rows); err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -124,8 +125,11 @@ func (p *Part) check(rows kernels.Span) error {
 			return fmt.Errorf("%s: row %d is vertex %d, want 0..%d", orderFile, v, u, p.Meta.Vertices-1)
 		}
 	}
+	if rows.Len() == 0 {
+		return nil
+	}
 	for _, g := range p.matrices() {
-		if err := checkOffsets(g.csr, g.ptr, rows); err != nil {
+		if err := checkOffsets(g.csr, g.ptr, kernels.Span{Hi: g.csr.Rows()}); err != nil {
 			return err
 		}
 		if g.csr == p.Multi {
@@ -203,8 +207,11 @@ func (p *Part) window(name string, rows kernels.Span) (lo, hi int) {
 }
 
 // Close releases the memory maps and files. No slice of the store may be used after it.
-func (p *Part) Close() error {
-	errs := []error{p.Store.Close()}
+func (p *Part) Close() error { return p.Store.Close() }
+
+// closeFiles closes what the methods that read have opened.
+func (p *Part) closeFiles() error {
+	var errs []error
 	for _, f := range p.files {
 		errs = append(errs, f.Close())
 	}
