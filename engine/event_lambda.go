@@ -82,3 +82,10 @@ type Wired struct {
 
 // Kind implements Event.
 func (Wired) Kind() string { return "wired" }
+
+// Add adds what another server has sent.
+func (w *Wired) Add(o Wired) {
+	w.Sent, w.Received, w.Shards, w.Weights = w.Sent+o.Sent, w.Received+o.Received, w.Shards+o.Shards, w.Weights+o.Weights
+	w.Naive, w.Planned, w.Fusion, w.Residency = w.Naive+o.Naive, w.Planned+o.Planned, w.Fusion+o.Fusion, w.Residency+o.Residency
+	w.Remade, w.Order, w.Merged = w.Remade+o.Remade, w.Order+o.Order, w.Merged+o.Merged
+}

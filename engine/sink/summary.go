@@ -50,6 +50,10 @@ type Summary struct {
 	// RowAge counts the same reads by the age itself, in epochs.
 	RowAge map[int]int64 `json:"row_age"`
 
+	// Servers has the graph servers of a run on several, by rank; PeakMemory is then the
+	// largest of theirs.
+	Servers []engine.ServerDone `json:"servers,omitempty"`
+
 	// Moved are the bytes that have gone to Lambda workers and back; nil where there are
 	// none. Wire tells them apart, of one run.
 	Moved *Number       `json:"bytes_moved,omitempty"`

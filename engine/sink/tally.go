@@ -18,7 +18,9 @@ type Tally struct {
 	peak    int64
 	metric  string
 	classes *engine.Classes
-	wired   *engine.Wired
+	wired   *engine.Wired // since the last start, of all servers
+	before  engine.Wired  // of the runs that this one goes on with
+	servers []engine.ServerDone
 	epochs  map[int]*epochTally
 }
 
@@ -62,12 +64,12 @@ func (t *Tally) Event(e engine.Event) {
 	case engine.Classes:
 		t.classes = &e
 	case engine.Wired:
-		if t.wired != nil { // of the run that this one goes on with
-			e.Sent, e.Received = e.Sent+t.wired.Sent, e.Received+t.wired.Received
-			e.Shards, e.Weights = e.Shards+t.wired.Shards, e.Weights+t.wired.Weights
+		if t.wired == nil {
+			t.wired = &engine.Wired{}
 		}
-		t.wired = &e
+		t.wired.Add(e)
 	case engine.ServerDone:
+		t.servers = append(t.servers, e)
 		t.peak = max(t.peak, e.PeakMem) // of one server: what a machine has to have
 	case engine.RunDone:
 		t.done = &e
@@ -77,7 +79,10 @@ func (t *Tally) Event(e engine.Event) {
 
 // resume opens a segment: what was done from its first epoch on is run again.
 func (t *Tally) resume(s engine.RunStart) {
-	t.start, t.done, t.classes = s, nil, nil
+	if t.wired != nil {
+		t.before.Add(*t.wired)
+	}
+	t.start, t.done, t.classes, t.servers, t.wired = s, nil, nil, nil, nil
 	maps.DeleteFunc(t.epochs, func(e int, _ *epochTally) bool { return e >= s.FirstEpoch })
 }
 
@@ -91,16 +96,19 @@ func (t *Tally) Summary() Summary {
 		Vertices: t.start.Vertices, Edges: t.start.Edges,
 		Pipeline: t.start.Pipeline, Bound: t.start.Staleness, Intervals: t.start.Intervals,
 		Threads: t.start.Threads, Device: t.start.Device, Version: t.start.Version,
-		PeakMemory: t.peak, CostNote: t.meter.Note(),
+		PeakMemory: t.peak, CostNote: t.meter.Note(), Servers: t.servers,
 		Reason: "unfinished", Metric: t.metric,
 	}
 	t.foldTraining(&s)
 	t.foldBest(&s)
 	t.foldTasks(&s)
 	s.charge(t.meter.Bill())
-	if w := t.wired; w != nil {
+	if t.wired != nil {
+		w := *t.wired
+		w.Sent, w.Received = w.Sent+t.before.Sent, w.Received+t.before.Received
+		w.Shards, w.Weights = w.Shards+t.before.Shards, w.Weights+t.before.Weights
 		moved := Number(w.Sent + w.Received)
-		s.Moved, s.Wire = &moved, w
+		s.Moved, s.Wire = &moved, &w
 	}
 	if t.done != nil {
 		s.Reason, s.Error = t.done.Reason, t.done.Error

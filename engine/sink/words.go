@@ -23,10 +23,26 @@ func (s Summary) Words() string {
 		fmt.Fprintf(&b, "Staleness  %s (bound %d)\n", histogram(s.Staleness), s.Bound)
 	}
 	fmt.Fprintf(&b, "Memory     %s at most\n", size(s.PeakMemory))
+	s.serverWords(&b)
 	s.wireWords(&b)
 	fmt.Fprintf(&b, "Cost       %s\n", s.costWords())
 	fmt.Fprintf(&b, "SHA-256    weights %s, predictions %s\n", short(s.WeightsSHA256), short(s.PredictionsSHA256))
 	return b.String()
+}
+
+// serverWords says what several graph servers have sent to each other.
+func (s Summary) serverWords(b *strings.Builder) {
+	if len(s.Servers) == 0 {
+		return
+	}
+	var values, sent, params int64
+	least := s.Servers[0].PeakMem
+	for _, e := range s.Servers {
+		values, sent, params = values+e.RowValues, sent+e.RowBytes+e.RowFraming, params+e.ParamsSent+e.ParamsReceived
+		least = min(least, e.PeakMem)
+	}
+	fmt.Fprintf(b, "Servers    %d for the graph, %s of memory at least; rows of %s to each other in %s on the wire, %s to and from parameter servers\n",
+		len(s.Servers), size(least), size(values), size(sent), size(params))
 }
 
 // wireWords says what went to Lambda workers and back.
