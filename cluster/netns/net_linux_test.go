@@ -12,7 +12,7 @@ import (
 
 // program is the environment variable that asks for the tests that make namespaces, and
 // names the program whose servers run in them.
-const program = "DORYLUS_NETNS"
+const program = "NETNS_PROGRAM"
 
 // wanted skips tests unless they were asked for and can be run.
 func wanted(t *testing.T) string {
