@@ -21,11 +21,9 @@ import (
 //
 // A model of one layer has none: it reads the features.
 func Embed(ctx context.Context, o PredictOptions) (*kernels.Mat, error) {
-	o.Model.Sparse = sparse(o.Model.Model, o.Model.Aggregator, o.Store)
-	if o.Model.Model == "sgc" {
-		o.Model.Sparse, o.Model.InputDropout = false, 0 // so that the propagated features are made
-	}
-	return o.forward(ctx, "embed", func(prog *model.Program) (int, error) { return hidden(o.Model, prog) })
+	var all *kernels.Mat
+	err := PredictRows(ctx, o, Outputs{Embedding: o.whole(&all)})
+	return all, err
 }
 
 // hidden is the buffer that Embed describes: the last one that the layer has made and

@@ -182,11 +182,11 @@ func (t *trainer) pick(s kernels.Stream, m *kernels.Mat, rows []int32) ([]float3
 		}
 		return data, nil
 	}
-	some, err := t.train.dev.Alloc(len(rows), m.Cols)
+	some, err := t.eval.pass.dev.Alloc(len(rows), m.Cols)
 	if err != nil {
 		return nil, err
 	}
-	defer t.train.dev.Free(some)
+	defer t.eval.pass.dev.Free(some)
 	s.GatherRows(some, m, rows)
 	s.Get(data, some)
 	return data, s.Wait()

@@ -32,7 +32,7 @@ type note struct {
 
 // listen starts an inbox.
 func (t *trainer) listen() error {
-	s, err := t.train.dev.NewStream()
+	s, err := t.eval.pass.dev.NewStream()
 	if err != nil {
 		return err
 	}
@@ -99,6 +99,9 @@ func (t *trainer) receive(s kernels.Stream, m *engine.RowMsg) (bool, error) {
 	}
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("rows of interval %d, step %d, epoch %d from server %d: %s", m.Interval, m.Step, m.Epoch, m.From, fmt.Sprintf(format, args...))
+	}
+	if p == nil {
+		return false, bad("nothing is trained here")
 	}
 	if m.Step < 0 || m.Step >= len(p.steps) || p.routes[m.Step] == nil || m.Interval < 0 || m.Interval >= len(p.intervals) || p.own.Has(m.Interval) {
 		return false, bad("the %s pass has no such rows", p.name())
