@@ -14,11 +14,11 @@ WORKER_TAGS := lambda.norpc,netgo,osusergo,grpcnotrace$(if $(findstring noblas,$
 STATIC ?= $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && echo 'int main(void){return 0;}' | $${CC:-gcc} -x c - -static -o /dev/null 2>/dev/null && echo -linkmode external -extldflags -static)
 
 # Packages whose Go code runs without cgo in production.
-PURE := ./engine/... ./kernels/... ./cmd/... ./lambda/...
+PURE := ./engine/... ./kernels/... ./cmd/... ./lambda/... ./cluster/...
 # Packages that call C.
 NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
-CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... ./lambda/... $(NATIVE)
+CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... ./lambda/... ./cluster/... $(NATIVE)
 
 .PHONY: help build test test-nocgo test-race test-asan test-arm64 test-rie test-all fuzz lint bench bench-kernels bench-lambda accuracy parity check clean
 
