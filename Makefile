@@ -6,6 +6,7 @@ TAGS    ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION)
 FUZZTIME ?= 10s
+SOAK ?= 30
 
 # The worker runs wherever Lambda puts it: without a C library of its own where it can
 # be linked so.
@@ -20,7 +21,7 @@ NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
 CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... ./lambda/... ./cluster/... $(NATIVE)
 
-.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-rie test-all fuzz lint bench bench-kernels bench-lambda accuracy parity check clean
+.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-rie test-netns test-all soak fuzz lint bench bench-kernels bench-lambda accuracy parity check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +51,12 @@ test-all: build test test-nocgo test-arm64 test-race test-asan ## everything tha
 
 test-rie: build ## train through the worker under AWS's emulator (fetches it)
 	lambda/worker/rie-test.sh
+
+test-netns: build ## runs on several hosts, network namespaces with slow, lossy and cut links; servers killed (root, 10 minutes)
+	NETNS_PROGRAM=$(CURDIR)/bin/dorylus-engine $(GO) test -tags "$(TAGS)" -v -count=1 -timeout 60m ./cluster/netns
+
+soak: build ## such runs disturbed at random for SOAK minutes (30), each with the bits of an undisturbed one (root)
+	SOAK=$(SOAK) NETNS_PROGRAM=$(CURDIR)/bin/dorylus-engine $(GO) test -tags "$(TAGS)" -v -count=1 -timeout 0 -run TestSoak ./cluster/netns
 
 fuzz: ## run every fuzz test for FUZZTIME (10s)
 	@set -e; for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \

@@ -3,7 +3,6 @@ package netns
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,15 +15,15 @@ import (
 
 // launched is a launcher at work.
 type launched struct {
-	t       *testing.T
-	cmd     *exec.Cmd
-	out     bytes.Buffer
-	reading sync.WaitGroup
+	t     *testing.T
+	cmd   *exec.Cmd
+	out   bytes.Buffer
+	ended chan struct{} // closed
 
 	mu      sync.Mutex
 	lines   []string // standard error
 	changed chan struct{}
-	ended   bool
+	last    bool // no more lines will come
 }
 
 // launch starts all servers, on their hosts.
@@ -32,7 +31,7 @@ func (r *rig) launch(t *testing.T, args ...string) *launched {
 	t.Helper()
 	all := append([]string{"launch", "ssh", "--hosts=" + r.path("hosts"), "--ssh=" + r.path("remote"), "--program=" + r.program,
 		"--dir=" + r.dir, "--certs=" + r.path("certs"), "--json", "--progress=json"}, args...)
-	l := &launched{t: t, cmd: exec.Command(r.program, all...), changed: make(chan struct{})}
+	l := &launched{t: t, cmd: exec.Command(r.program, all...), ended: make(chan struct{}), changed: make(chan struct{})}
 	l.cmd.Dir = r.dir
 	l.cmd.Env = append(os.Environ(), "TMPDIR="+r.temp)
 	l.cmd.Stdout = &l.out
@@ -43,12 +42,20 @@ func (r *rig) launch(t *testing.T, args ...string) *launched {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.reading.Go(func() { l.read(pipe) })
+	go func() {
+		defer close(l.ended)
+		l.read(pipe)
+		_ = l.cmd.Wait() // its exit code says how
+	}()
 	t.Cleanup(func() {
-		if l.cmd.ProcessState == nil {
+		select {
+		case <-l.ended:
+		default:
 			_ = l.cmd.Process.Kill()
-			l.reading.Wait()
-			_ = l.cmd.Wait()
+			for host := range r.net.Hosts() {
+				_, _ = r.net.Kill(host) // the servers hold its standard error
+			}
+			<-l.ended
 		}
 		if t.Failed() {
 			t.Logf("the servers said:\n%s", l.said())
@@ -65,7 +72,7 @@ func (l *launched) read(pipe io.Reader) {
 		if line != "" {
 			l.lines = append(l.lines, strings.TrimRight(line, "\n"))
 		}
-		l.ended = err != nil
+		l.last = err != nil
 		close(l.changed)
 		l.changed = make(chan struct{})
 		l.mu.Unlock()
@@ -108,7 +115,7 @@ func (l *launched) await(from int, patience time.Duration, wanted func(line stri
 				return from + 1, true
 			}
 		}
-		ended, changed := l.ended, l.changed
+		ended, changed := l.last, l.changed
 		l.mu.Unlock()
 		if ended {
 			return from, false
@@ -141,15 +148,25 @@ func (l *launched) mustEpochs(from, n int) int {
 	return next
 }
 
+// over waits for the launcher's end, for so long.
+func (l *launched) over(d time.Duration) bool {
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-l.ended:
+		return true
+	case <-late.C:
+		return false
+	}
+}
+
 // wait is the launcher's exit code and what it has printed.
 func (l *launched) wait(patience time.Duration) (code int, out string) {
 	l.t.Helper()
-	timer := time.AfterFunc(patience, func() { _ = l.cmd.Process.Kill() })
-	defer timer.Stop()
-	l.reading.Wait()
-	var exit *exec.ExitError
-	if err := l.cmd.Wait(); err != nil && !errors.As(err, &exit) {
-		l.t.Fatal(err)
+	if !l.over(patience) {
+		l.t.Errorf("it did not end within %v", patience)
+		_ = l.cmd.Process.Kill()
+		<-l.ended
 	}
 	return l.cmd.ProcessState.ExitCode(), l.out.String()
 }

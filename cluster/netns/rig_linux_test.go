@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"dorylus/cluster/member"
 )
@@ -103,6 +104,29 @@ func same(t *testing.T, what string, got, want summary) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s:\n got %+v\nwant %+v", what, got, want)
+	}
+}
+
+// empty waits until no server runs any more.
+func (r *rig) empty(t *testing.T) {
+	t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); ; <-tick.C {
+		n := 0
+		for host := range r.net.Hosts() {
+			pids, err := r.net.Processes(host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += len(pids)
+		}
+		if n == 0 {
+			return
+		}
+		if time.Since(began) > 3*time.Minute {
+			t.Fatalf("%d servers still run, 3 minutes after their launcher has ended", n)
+		}
 	}
 }
 
