@@ -183,6 +183,9 @@ type Config struct {
 	// CheckpointEvery is the number of epochs between checkpoints. 0 (default):
 	// only at the end and when interrupted. Needs OutDir.
 	CheckpointEvery int `flag:"checkpoint-every"`
+	// SpotNotice asks the metadata of the EC2 instance whether it is about to be taken
+	// back, and then stops as SIGTERM does.
+	SpotNotice bool `flag:"spot-notice"`
 	// TaskEvents writes every task to events.jsonl, not only sums per epoch.
 	TaskEvents bool `flag:"task-events"`
 	// Progress is what is shown while training: "auto" (default: a line that

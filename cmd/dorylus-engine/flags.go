@@ -71,6 +71,7 @@ var settingHelp = []help{
 	{"eval-every", groupStopping, "epochs between evaluations"},
 	{"patience", groupStopping, "stop after so many epochs without a better validation metric; 0: never"},
 	{"target-accuracy", groupStopping, "stop at this validation metric, 0 to 1; 0: never"},
+	{"spot-notice", groupStopping, "on EC2: stop with a checkpoint, as by SIGTERM, when the spot instance is about to be taken back"},
 	{"max-cost", groupStopping, "stop with a checkpoint once the bill, looked at after each epoch, has passed so many dollars; 0: never"},
 
 	{"mode", groupPipeline, "where tensor tasks run: cpu, lambda (gpu is not in this version)"},

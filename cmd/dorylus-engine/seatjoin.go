@@ -20,7 +20,7 @@ import (
 
 // mayDiffer are settings that each server has for itself. The data may lie elsewhere on
 // each; what is in it may not differ.
-var mayDiffer = []string{"data", "out", "resume", "json", "dry-run", "progress", "task-events", "threads", "runs", "instance", "max-cost",
+var mayDiffer = []string{"data", "out", "resume", "json", "dry-run", "progress", "task-events", "threads", "runs", "instance", "max-cost", "spot-notice",
 	"device", "lambdas", "lambda-memory", "lambda-endpoint", "lambda-address", "lambda-fallback", "chaos", "split-file", "class-weights"}
 
 // alike is what all graph servers must have the same, by names for people. The bits of a

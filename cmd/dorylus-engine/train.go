@@ -74,6 +74,13 @@ func (a *app) train(ctx context.Context, r *resolved) error {
 	if c.DryRun {
 		return a.dryRun(ctx, r)
 	}
+	if c.SpotNotice {
+		var done func()
+		if ctx, done, err = a.heedSpot(ctx); err != nil {
+			return err
+		}
+		defer done()
+	}
 	folder, err := openRunFolder(c)
 	if err != nil {
 		return err
