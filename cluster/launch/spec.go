@@ -11,15 +11,23 @@ import (
 type Spec struct {
 	Job     string
 	Servers []member.Placed
+	// Serve is the command of graph servers; "" is graph.
+	Serve string
 	// Common are flags of every server, Train those of the graph servers besides.
 	Common, Train []string
 }
 
 // Args are the arguments of a server: "serve graph --rank=0 ...".
 func (s *Spec) Args(p member.Placed) []string {
-	args := []string{"serve", string(p.Role), "--rank=" + fmt.Sprint(p.Rank),
-		"--graphs=" + strings.Join(s.addresses(member.Graph), ","), "--params=" + strings.Join(s.addresses(member.Param), ","), "--job=" + s.Job}
-	args = append(args, s.Common...)
+	command := string(p.Role)
+	if p.Role == member.Graph && s.Serve != "" {
+		command = s.Serve
+	}
+	args := []string{"serve", command, "--rank=" + fmt.Sprint(p.Rank), "--graphs=" + strings.Join(s.addresses(member.Graph), ",")}
+	if params := s.addresses(member.Param); len(params) > 0 {
+		args = append(args, "--params="+strings.Join(params, ","))
+	}
+	args = append(append(args, "--job="+s.Job), s.Common...)
 	if p.Role == member.Graph {
 		args = append(args, s.Train...)
 	}

@@ -36,13 +36,18 @@ type record struct {
 // It waits until as many servers as a.Graphs and a.Params count are there; an error says
 // how many of each are missing. The entry stays until r is closed.
 func Lease(ctx context.Context, r Registry, a Ask, addr, name string) (Membership, error) {
-	m := Membership{Role: a.Role, Source: fmt.Sprintf("etcd (job %s)", a.Job)}
+	m := Membership{Role: a.Role, Source: fmt.Sprintf("etcd (job %s)", a.Job), alone: a.Alone}
+	if a.Alone {
+		a.Params = Peers{}
+	}
 	switch {
 	case a.Job == "":
 		return m, errors.New("etcd: name the run by --job, the same for all its servers")
 	case a.Role == "":
 		return m, errors.New("etcd: start servers by serve graph or serve param: their roles are not given by rank")
-	case !a.Graphs.Given() || !a.Params.Given():
+	case !a.Graphs.Given() && a.Alone:
+		return m, errors.New("etcd: say how many servers there are: --graphs=N")
+	case !a.Graphs.Given() || !a.Params.Given() && !a.Alone:
 		return m, errors.New("etcd: say how many servers there are: --graphs=N --params=P")
 	case a.Graphs.Addrs != nil || a.Params.Addrs != nil:
 		return m, errors.New("etcd: it tells the addresses: give --graphs and --params as numbers")

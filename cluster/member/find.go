@@ -12,6 +12,8 @@ type Ask struct {
 	Rank   int  // in its role, or without one in all; -1: not given
 	Graphs Peers
 	Params Peers
+	// Alone says that there are no parameter servers, whatever Params says.
+	Alone bool
 	// Job is the name of the run: in Kubernetes that of the Service and the beginning of
 	// the names of the Jobs.
 	Job string
@@ -56,6 +58,9 @@ var launchers = []func(env vars, a Ask) (*found, error){
 // Find is this process's place: by flags, else by the variables in env of the first
 // launcher that is there. Errors name the variable and its value.
 func Find(a Ask, env map[string]string) (Membership, error) {
+	if a.Alone {
+		a.Params = Peers{}
+	}
 	if a.Rank >= 0 {
 		return byFlags(a)
 	}
@@ -78,11 +83,14 @@ func Find(a Ask, env map[string]string) (Membership, error) {
 
 // byFlags is a place that flags, perhaps with a host file, say all about.
 func byFlags(a Ask) (Membership, error) {
-	m := Membership{Role: a.Role, Rank: a.Rank, Graphs: a.Graphs.Addrs, Params: a.Params.Addrs, Source: fmt.Sprintf("flags (--rank=%d)", a.Rank)}
+	m := Membership{Role: a.Role, Rank: a.Rank, Graphs: a.Graphs.Addrs, Params: a.Params.Addrs, Source: fmt.Sprintf("flags (--rank=%d)", a.Rank), alone: a.Alone}
 	if a.Hosts != nil {
 		return byHosts(a)
 	}
-	if m.Graphs == nil || m.Params == nil {
+	if m.Graphs == nil && a.Alone {
+		return m, fmt.Errorf("--rank=%d: also give the addresses of all servers, --graphs=HOST:PORT,..., or --hosts=FILE", a.Rank)
+	}
+	if m.Graphs == nil || m.Params == nil && !a.Alone {
 		return m, fmt.Errorf("--rank=%d: also give the addresses of all servers, --graphs=HOST:PORT,... and --params=HOST:PORT,..., or --hosts=FILE", a.Rank)
 	}
 	if m.Role == "" {
@@ -98,7 +106,7 @@ func byFlags(a Ask) (Membership, error) {
 
 // settle puts a launcher's words and the user's together.
 func (f *found) settle(a Ask) (Membership, error) {
-	m := Membership{Role: f.role, Rank: f.rank, Source: f.source, Local: f.local, Attempt: f.attempt}
+	m := Membership{Role: f.role, Rank: f.rank, Source: f.source, Local: f.local, Attempt: f.attempt, alone: a.Alone}
 	if f.role != "" {
 		if a.Role != "" && a.Role != f.role {
 			return m, fmt.Errorf("this is a %s: start it with serve %s", f.role.Words(), f.role)
@@ -133,7 +141,7 @@ func (f *found) settle(a Ask) (Membership, error) {
 		if m.Params == nil {
 			m.Params = f.place[graphs:]
 		}
-	case m.Graphs != nil && m.Params != nil:
+	case m.Graphs != nil && (m.Params != nil || a.Alone):
 	case f.meet != "":
 		m.Meet, m.Graphs, m.Params = f.meet, make([]string, graphs), make([]string, params)
 	default:
@@ -149,6 +157,8 @@ func shares(f *found, a Ask) (graphs, params int, err error) {
 	}
 	given := a.Graphs.Addrs != nil && a.Params.Addrs != nil
 	switch {
+	case a.Alone:
+		graphs = f.world
 	case given && a.Graphs.Count+a.Params.Count == f.world:
 		return a.Graphs.Count, a.Params.Count, nil
 	case a.Params.Addrs != nil && a.Role != Param:
@@ -181,6 +191,7 @@ func (f *found) fill(m *Membership, a Ask) error {
 		to    *[]string
 	}{{Graph, a.Graphs, "graphs", &m.Graphs}, {Param, a.Params, "params", &m.Params}} {
 		switch {
+		case r.role == Param && a.Alone:
 		case r.peers.Addrs != nil:
 			*r.to = r.peers.Addrs
 		case r.peers.Count == 0:

@@ -159,15 +159,16 @@ func Place(hosts []Host, params, port int) ([]Placed, error) {
 // byHosts is the place of a rank in a host file: in its role, or without one among all
 // servers, graph servers first.
 func byHosts(a Ask) (Membership, error) {
-	m := Membership{Role: a.Role, Rank: a.Rank, Source: fmt.Sprintf("host file %s (--rank=%d)", a.HostsFile, a.Rank)}
+	m := Membership{Role: a.Role, Rank: a.Rank, Source: fmt.Sprintf("host file %s (--rank=%d)", a.HostsFile, a.Rank), alone: a.Alone}
 	all, err := Place(a.Hosts, a.Params.Count, a.Port)
 	if err != nil {
 		return m, fmt.Errorf("%s: %w", m.Source, err)
 	}
 	for _, p := range all {
-		if p.Role == Graph {
+		switch {
+		case p.Role == Graph:
 			m.Graphs = append(m.Graphs, p.Address)
-		} else {
+		case !a.Alone:
 			m.Params = append(m.Params, p.Address)
 		}
 	}

@@ -52,6 +52,8 @@ type Membership struct {
 	Local int
 	// Attempt is how often the launcher has restarted the run.
 	Attempt int
+	// alone: there are no parameter servers.
+	alone bool
 	// Source says where all this is from: "Slurm (SLURM_PROCID=3, SLURM_JOB_NODELIST=n[1-4])".
 	Source string
 }
@@ -66,6 +68,9 @@ func (m Membership) Self() string {
 
 // String is one line for people.
 func (m Membership) String() string {
+	if m.alone {
+		return fmt.Sprintf("%s %d of %d, by %s", m.Role.Words(), m.Rank, m.size(m.Role), m.Source)
+	}
 	return fmt.Sprintf("%s %d of %d, with %s, by %s", m.Role.Words(), m.Rank, m.size(m.Role), m.others(), m.Source)
 }
 
@@ -149,7 +154,7 @@ func (m Membership) check() error {
 	if len(m.Graphs) == 0 {
 		errs = append(errs, errors.New("there is no graph server: name them by --graphs"))
 	}
-	if len(m.Params) == 0 {
+	if len(m.Params) == 0 && !m.alone {
 		errs = append(errs, errors.New("there is no parameter server: name them by --params"))
 	}
 	if n := m.size(m.Role); n > 0 && (m.Rank < 0 || m.Rank >= n) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"runtime"
 
 	"dorylus/csrc/metis"
 	"dorylus/engine"
@@ -14,7 +13,6 @@ import (
 	"dorylus/engine/order"
 	"dorylus/engine/pipeline"
 	"dorylus/engine/store"
-	"dorylus/kernels"
 	"dorylus/kernels/devices"
 	"dorylus/lambda/fleet"
 )
@@ -95,35 +93,4 @@ func lastCheckpoint(run string) (*ckpt.Checkpoint, error) {
 		return nil, err
 	}
 	return ckpt.Load(path)
-}
-
-// runPrediction are the logits of all vertices of st, in the user's order, by the
-// model in folder run, with the weights that were best in validation or with its final
-// ones; and where they are wanted the embeddings.
-func runPrediction(ctx context.Context, c engine.Config, st *store.Store, run string, final, embed bool) (logits, embedding *kernels.Mat, err error) {
-	point, err := lastCheckpoint(run)
-	if err != nil {
-		return nil, nil, fmt.Errorf("predict with %s: %w", run, err)
-	}
-	state, err := pipeline.Restore(point)
-	if err != nil {
-		return nil, nil, fmt.Errorf("predict with %s: %w", run, err)
-	}
-	dev, err := devices.Open(c.Device)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { err = errors.Join(err, dev.Close()) }()
-	threads := c.Threads
-	if threads == 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
-	opt := pipeline.PredictOptions{Model: state.Model, Weights: state.BestWeights(final), Store: st, Device: dev, Threads: threads}
-	if embed {
-		if embedding, err = pipeline.Embed(ctx, opt); err != nil {
-			return nil, nil, err
-		}
-	}
-	logits, err = pipeline.Predict(ctx, opt)
-	return logits, embedding, err
 }

@@ -106,7 +106,7 @@ func (a *app) place(role member.Role, f *serveFlags) (member.Membership, error) 
 }
 
 func (f *serveFlags) ask(role member.Role) (member.Ask, error) {
-	ask := member.Ask{Role: role, Rank: f.rank, Job: f.job, Port: f.port}
+	ask := member.Ask{Role: role, Rank: f.rank, Job: f.job, Port: f.port, Alone: f.alone}
 	if f.job == defaultJob {
 		ask.Job = "" // the launcher's name, where it has one
 	}

@@ -37,6 +37,10 @@ type serveFlags struct {
 	because string
 	columns int
 	run     int
+	quiet   bool
+
+	// alone: there are no parameter servers.
+	alone bool
 }
 
 const (
@@ -65,7 +69,7 @@ all servers at once see launch.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.serveRoleCommand(member.Graph), a.serveRoleCommand(member.Param), a.serveRoleCommand(""), a.serveHealthCommand())
+	cmd.AddCommand(a.serveRoleCommand(member.Graph), a.serveRoleCommand(member.Param), a.serveRoleCommand(""), a.servePredictCommand(), a.serveHealthCommand())
 	return cmd
 }
 
@@ -128,10 +132,15 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	set.IntVar(&f.listenFD, "listen-fd", 0, "descriptor of a socket to listen at")
 	set.BoolVar(&f.control, "control-stdin", false, "end when standard input does; TERM and INT on it are signals")
 	set.BoolVar(&f.again, "again", false, "a lost server is worth another try")
-	set.StringVar(&f.because, "because", "", "why the run is started again")
-	set.IntVar(&f.columns, "columns", 0, "width of the launcher's terminal")
-	set.IntVar(&f.run, "run", 0, "number of the run among several")
-	for _, name := range []string{"listen-fd", "control-stdin", "again", "because", "columns", "run"} {
+	set.BoolVar(&f.quiet, "quiet", false, "do not show who is there")
+	hidden := []string{"listen-fd", "control-stdin", "again", "quiet"}
+	if !f.alone {
+		set.StringVar(&f.because, "because", "", "why the run is started again")
+		set.IntVar(&f.columns, "columns", 0, "width of the launcher's terminal")
+		set.IntVar(&f.run, "run", 0, "number of the run among several")
+		hidden = append(hidden, "because", "columns", "run")
+	}
+	for _, name := range hidden {
 		set.Lookup(name).Hidden = true
 	}
 }

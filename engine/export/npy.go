@@ -51,8 +51,12 @@ func matNPY(b *bufio.Writer, m *kernels.Mat) {
 	}
 }
 
-// headerNPY writes the header of version 1, which ends on a multiple of 64 bytes.
-func headerNPY(b *bufio.Writer, dtype string, shape ...int) {
+// headerNPY writes the header of version 1.
+func headerNPY(b *bufio.Writer, dtype string, shape ...int) { b.Write(HeaderNPY(dtype, shape...)) }
+
+// HeaderNPY is what stands before the values in a .npy file of such an array, in numpy's
+// words: "<f4", "|i1". Its length is a multiple of 64.
+func HeaderNPY(dtype string, shape ...int) []byte {
 	var dims strings.Builder
 	for _, n := range shape {
 		fmt.Fprintf(&dims, "%d,", n)
@@ -60,7 +64,6 @@ func headerNPY(b *bufio.Writer, dtype string, shape ...int) {
 	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", dtype, dims.String())
 	const prefix = 10 // mark, version, length
 	head += strings.Repeat(" ", 63-(prefix+len(head))%64) + "\n"
-	b.WriteString("\x93NUMPY\x01\x00")
-	b.Write(binary.LittleEndian.AppendUint16(nil, uint16(len(head))))
-	b.WriteString(head)
+	out := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(head)))
+	return append(out, head...)
 }

@@ -86,7 +86,7 @@ func TestPartitionsPredictTheSameBits(t *testing.T) {
 			embedding, err := Embed(context.Background(), o)
 			check(t, err)
 			for _, parts := range []int{1, 2, 3, 25} {
-				for _, chunk := range []int{0, 1 << 15} {
+				for _, chunk := range []int{0, 1 << 18} {
 					o.Chunk = chunk
 					var got, hid *kernels.Mat
 					count := &counted{to: o.whole(&got), seen: make([]int, o.Store.Meta.Vertices)}
