@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -206,23 +207,25 @@ func (b *bench) measure(k workload.Key) (float64, error) {
 	return best / units, nil
 }
 
-// dense are the calls of ops on rows: each thread has matrices of its own, of a block.
+// dense are the calls of ops on rows. Each thread has matrices of its own, of so many
+// blocks that they come from memory, as in an epoch, and not from a cache.
 func (b *bench) dense(k workload.Key) (call, float64, error) {
-	const repeats = 4
+	const blocks = 8
 	rows := min(b.o.Store.Meta.BlockRows, max(b.o.Store.Meta.Vertices, 1))
 	cols := k.Cols
 	if cols == 0 {
 		cols = b.o.Reference
 	}
 	var sets [][]*kernels.Mat
-	shapes := [][2]int{{rows, cols}, {rows, cols}, {rows, cols}}
+	whole := blocks * rows
+	shapes := [][2]int{{whole, cols}, {whole, cols}, {whole, cols}}
 	switch k.Op {
 	case workload.Product:
-		shapes = [][2]int{{rows, k.Cols}, {rows, k.Inner}, {k.Inner, k.Cols}}
+		shapes = [][2]int{{whole, k.Cols}, {whole, k.Inner}, {k.Inner, k.Cols}}
 	case workload.ProductNT:
-		shapes = [][2]int{{rows, k.Cols}, {rows, k.Inner}, {k.Cols, k.Inner}}
+		shapes = [][2]int{{whole, k.Cols}, {whole, k.Inner}, {k.Cols, k.Inner}}
 	case workload.ProductTN:
-		shapes = [][2]int{{k.Inner, k.Cols}, {rows, k.Inner}, {rows, k.Cols}}
+		shapes = [][2]int{{k.Inner, k.Cols}, {whole, k.Inner}, {whole, k.Cols}}
 	}
 	for range b.streams {
 		var set []*kernels.Mat
@@ -243,12 +246,12 @@ func (b *bench) dense(k workload.Key) (call, float64, error) {
 	if k.Drop {
 		ep.Drop = kernels.Dropout{P: 0.5, Key: 1, IDs: ids}
 	}
-	units := float64(rows) * float64(cols) * repeats
+	units := float64(rows) * float64(cols) * blocks
 	var one func(s kernels.Stream, m []*kernels.Mat)
 	switch k.Op {
 	case workload.Product, workload.ProductNT, workload.ProductTN:
 		t := map[string]kernels.Trans{workload.Product: kernels.NN, workload.ProductNT: kernels.NT, workload.ProductTN: kernels.TN}[k.Op]
-		units = float64(rows) * repeats
+		units = float64(rows) * blocks
 		one = func(s kernels.Stream, m []*kernels.Mat) { s.GEMM(m[0], m[1], m[2], t, nil) }
 	case workload.Epilogue:
 		one = func(s kernels.Stream, m []*kernels.Mat) { s.Forward(m[0], m[1], ep, all) }
@@ -265,8 +268,14 @@ func (b *bench) dense(k workload.Key) (call, float64, error) {
 		return nil, 0, nil
 	}
 	return func(s kernels.Stream, t int) {
-		for range repeats {
-			one(s, sets[t])
+		for n := range blocks {
+			block := slices.Clone(sets[t])
+			for i, m := range block {
+				if m.Rows == whole {
+					block[i] = m.Sub(kernels.Span{Lo: n * rows, Hi: (n + 1) * rows})
+				}
+			}
+			one(s, block)
 		}
 	}, units, nil
 }

@@ -190,6 +190,10 @@ func (b *builder) fill(part *Part, rank int) {
 				b.apply(p, ctxs, s, blocks)
 				remote[s] = b.exchange(p, s, blocks)
 			}
+			if !b.o.Train && s == len(b.steps)-1 { // scores
+				out := &b.o.Program.Bufs[b.o.Program.Output]
+				b.m.add(Key{Op: Loss, Cols: out.Cols}, float64(b.rows(p, b.o.Program.Output, blocks))*float64(out.Cols))
+			}
 			tasks[s] = b.m.take()
 		}
 		part.Tasks, part.Sends, part.Remote = append(part.Tasks, tasks), append(part.Sends, sends), append(part.Remote, remote)
@@ -344,10 +348,6 @@ func (b *builder) apply(p *planned, ctxs []*model.Ctx, s int, blocks task.Range)
 		}
 		for _, op := range ops {
 			op(c)
-		}
-		if !b.o.Train && s == b.o.Program.Forward-1 { // scores
-			out := &b.o.Program.Bufs[b.o.Program.Output]
-			b.m.add(Key{Op: Loss, Cols: out.Cols}, float64(c.Span(b.o.Program.Output).Len())*float64(out.Cols))
 		}
 		if b.o.Train {
 			for _, g := range step.Grads { // into the sum over blocks
