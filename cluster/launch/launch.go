@@ -39,8 +39,8 @@ type Server struct {
 	Dir  string
 	// Files are inherited from descriptor 3 on.
 	Files []*os.File
-	// Wired servers get signals as words on their standard input (TERM, INT), and end when
-	// it does: those that are not on this machine.
+	// Wired servers get signals as words on their standard input (TERM, INT, KILL), and end
+	// when it does: those that are not on this machine.
 	Wired bool
 }
 

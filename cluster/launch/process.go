@@ -87,10 +87,15 @@ func (p *process) send(sig syscall.Signal) {
 	_, _ = io.WriteString(p.wired, word)
 }
 
-// kill ends the process and its group.
+// kill ends the process and its group. A server on another machine is told to end at once,
+// and ssh, which ends with it, has a little time: else the server might still have its
+// port when it is started again.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	if p.wired != nil {
-		_ = p.wired.Close()
+	if p.wired == nil {
+		_ = p.cmd.Process.Kill()
+		return
 	}
+	_, _ = io.WriteString(p.wired, "KILL\n")
+	_ = p.wired.Close()
+	time.AfterFunc(drain, func() { _ = p.cmd.Process.Kill() }) // most times it has ended
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"dorylus/cluster/certs"
 	"dorylus/cluster/member"
@@ -62,7 +64,7 @@ func (a *app) takeSeat(ctx context.Context, role member.Role, f *serveFlags) (s 
 		return s, err
 	}
 	if s.listener == nil {
-		if s.listener, err = f.open(s.Membership); err != nil {
+		if s.listener, err = f.open(ctx, s.Membership); err != nil {
 			return s, err
 		}
 	}
@@ -206,8 +208,12 @@ func ownPort(m member.Membership, f *serveFlags) int {
 	return f.port + m.Local
 }
 
+// portTime is how long a server that is started again waits for its port: the one before
+// may still be ending.
+const portTime = 20 * time.Second
+
 // open opens this server's port.
-func (f *serveFlags) open(m member.Membership) (net.Listener, error) {
+func (f *serveFlags) open(ctx context.Context, m member.Membership) (net.Listener, error) {
 	if f.listenFD > 0 {
 		file := os.NewFile(uintptr(f.listenFD), "socket")
 		defer file.Close()
@@ -224,11 +230,23 @@ func (f *serveFlags) open(m member.Membership) (net.Listener, error) {
 			at = "127.0.0.1" + at
 		}
 	}
-	l, err := net.Listen("tcp", at)
-	if err != nil {
-		return nil, fmt.Errorf("listen for the other servers: %w; choose another port by --listen", err)
+	began := time.Now()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		l, err := net.Listen("tcp", at)
+		switch {
+		case err == nil:
+			return l, nil
+		case f.because == "" && !f.goOn, !errors.Is(err, syscall.EADDRINUSE), time.Since(began) > portTime:
+			return nil, fmt.Errorf("listen for the other servers: %w; choose another port by --listen", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("listen for the other servers: %w: %w", context.Cause(ctx), err)
+		}
 	}
-	return l, nil
 }
 
 // servers are the machines that a run hires: parameter servers on a graph server's host

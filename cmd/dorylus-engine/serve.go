@@ -181,13 +181,20 @@ func (a *app) serve(ctx context.Context, cmd *cobra.Command, role member.Role, f
 	return a.train(ctx, r)
 }
 
-// obey passes on what the launcher writes to standard input; its end is SIGTERM.
+// exitKilled is the code by which shells tell of SIGKILL.
+const exitKilled = 128 + 9
+
+// obey passes on what the launcher writes to standard input; its end is SIGTERM, and KILL
+// ends this process at once.
 func obey(cancel context.CancelCauseFunc) {
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
-		if strings.TrimSpace(in.Text()) == "INT" {
+		switch strings.TrimSpace(in.Text()) {
+		case "INT":
 			cancel(stopped{os.Interrupt})
-		} else {
+		case "KILL":
+			os.Exit(exitKilled)
+		default:
 			cancel(stopped{syscall.SIGTERM})
 		}
 	}
