@@ -17,6 +17,16 @@ import (
 // port is that of all servers: each has a host of its own.
 const port = 7070
 
+// remote is what ssh is to the launcher. It ends with the exit code of the command, with 255
+// if a signal has ended that; and when it is killed itself, the command lives on, and
+// only finds that its standard input has ended.
+const remote = `#!/bin/sh
+setsid ip netns exec %s$1 sh -c "$2"
+code=$?
+[ $code != 137 ] || code=255
+exit $code
+`
+
 // rig is hosts with all that servers need on them.
 type rig struct {
 	net            *Net
@@ -44,8 +54,7 @@ func newRig(t *testing.T, graphs, params int, seed uint64) *rig {
 		fmt.Fprintf(&hosts, "%s %d %s\n", h.Addr, port, role)
 	}
 	r.write(t, "hosts", hosts.String(), 0o644)
-	// As ssh does, it gives the exit code of the command, and 255 if a signal has ended it.
-	r.write(t, "remote", fmt.Sprintf("#!/bin/sh\nip netns exec %s$1 sh -c \"$2\"\ncode=$?\n[ $code != 137 ] || code=255\nexit $code\n", r.net.Prefix()), 0o755)
+	r.write(t, "remote", fmt.Sprintf(remote, r.net.Prefix()), 0o755)
 	return r
 }
 
