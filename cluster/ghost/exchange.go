@@ -21,7 +21,7 @@ type Exchanger struct {
 	c      Config
 	base   link.Base
 	mesh   *link.Mesh[*arriving]
-	encs   map[int]*codec.Encoder // by peer: each probes for itself
+	encs   map[int]encoders // by peer: each probes for itself
 	counts *counts
 }
 
@@ -34,9 +34,9 @@ func New(c Config, base link.Base, lost func(peer int, err error)) (*Exchanger, 
 	if err != nil {
 		return nil, err
 	}
-	x := &Exchanger{c: c, base: base, encs: make(map[int]*codec.Encoder), counts: newCounts(base.Size)}
+	x := &Exchanger{c: c, base: base, encs: make(map[int]encoders), counts: newCounts(base.Size)}
 	for peer := range base.Peers {
-		if x.encs[peer], err = codec.NewEncoder(codec.Options{Wire: c.Wire, Codec: c.Codec, Link: c.Link}); err != nil {
+		if x.encs[peer], err = newEncoders(codec.Options{Wire: c.Wire, Codec: c.Codec, Link: c.Link}); err != nil {
 			return nil, err
 		}
 	}
@@ -73,10 +73,11 @@ type Links interface {
 // Send implements engine.Exchanger. It waits while more than a window of bytes is under
 // way to the receiver; an error of the receiver is an *rpc.PeerError and final.
 func (x *Exchanger) Send(ctx context.Context, m *engine.RowMsg) error {
-	if m.From != x.base.Rank || x.encs[m.To] == nil {
+	encs, known := x.encs[m.To]
+	if m.From != x.base.Rank || !known {
 		return fmt.Errorf("send %s from %d to %d: this is graph server %d of %d", name(m), m.From, m.To, x.base.Rank, x.base.Size)
 	}
-	r, err := newRows(m, &x.c, x.encs[m.To])
+	r, err := newRows(m, &x.c, encs.of(m))
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ var _ engine.Exchanger = (*Local)(nil)
 type localHub struct {
 	c      Config
 	window int64
-	enc    *codec.Encoder
+	encs   encoders
 
 	mu struct {
 		sync.Mutex
@@ -53,11 +53,11 @@ func NewLocal(n int, c Config, window int64) ([]*Local, error) {
 	if window <= 0 {
 		window = 32 << 20
 	}
-	enc, err := codec.NewEncoder(codec.Options{Wire: c.Wire, Codec: codec.None})
+	encs, err := newEncoders(codec.Options{Wire: c.Wire, Codec: codec.None})
 	if err != nil {
 		return nil, err
 	}
-	h := &localHub{c: c, window: window, enc: enc}
+	h := &localHub{c: c, window: window, encs: encs}
 	h.mu.boxes, h.mu.changed = make([]box, n), make(chan struct{})
 	all := make([]*Local, n)
 	for rank := range all {
@@ -78,7 +78,7 @@ func (l *Local) Send(ctx context.Context, m *engine.RowMsg) error {
 	if m.From != l.rank || m.To < 0 || m.To >= len(h.mu.boxes) || m.To == l.rank {
 		return fmt.Errorf("send %s from %d to %d: this is graph server %d of %d", name(m), m.From, m.To, l.rank, len(h.mu.boxes))
 	}
-	r, err := newRows(m, &h.c, h.enc)
+	r, err := newRows(m, &h.c, h.encs.of(m))
 	if err != nil {
 		return err
 	}

@@ -15,19 +15,47 @@ import (
 // overhead is what a message without rows counts against the window, in bytes.
 const overhead = 128
 
+// encoders are those of rows that may be rounded, and of those that must not be.
+type encoders struct{ wire, exact *codec.Encoder }
+
+func newEncoders(o codec.Options) (e encoders, err error) {
+	if e.wire, err = codec.NewEncoder(o); err != nil || o.Wire == codec.FP32 {
+		e.exact = e.wire
+		return e, err
+	}
+	o.Wire = codec.FP32
+	e.exact, err = codec.NewEncoder(o)
+	return e, err
+}
+
+// of is the one for m.
+func (e encoders) of(m *engine.RowMsg) *codec.Encoder {
+	if m.Exact {
+		return e.exact
+	}
+	return e.wire
+}
+
+// wireOf is the precision in which m travels.
+func (c *Config) wireOf(m *engine.RowMsg) codec.DType {
+	if m.Exact {
+		return codec.FP32
+	}
+	return c.Wire
+}
+
 // rows is a RowMsg as an item of a link. Its frames are made when they are sent, again
 // where they are sent again, so that what waits costs no memory but its values.
 type rows struct {
 	m     *engine.RowMsg
 	n     int // rows
 	enc   *codec.Encoder
-	wire  codec.DType
 	chunk int // rows per message
 }
 
 // newRows checks m.
 func newRows(m *engine.RowMsg, c *Config, enc *codec.Encoder) (*rows, error) {
-	r := &rows{m: m, enc: enc, wire: c.Wire, chunk: 1}
+	r := &rows{m: m, enc: enc, chunk: 1}
 	switch {
 	case int(m.Pass) >= engine.Passes || m.Interval < 0 || m.Step < 0 || m.Epoch < 0 || m.Cols < 0:
 		return nil, fmt.Errorf("send %s: a number in it is out of range", name(m))
@@ -41,7 +69,7 @@ func newRows(m *engine.RowMsg, c *Config, enc *codec.Encoder) (*rows, error) {
 	if len(m.Data) > 0 {
 		r.n = len(m.Data) / m.Cols
 		width := 4
-		if c.Wire != codec.FP32 {
+		if c.wireOf(m) != codec.FP32 {
 			width = 2
 		}
 		r.chunk = max(c.Chunk/(m.Cols*width), 1)
@@ -92,12 +120,18 @@ func (r *rows) Encode(yield func(*rpc.Message) bool) {
 }
 
 // The head: pass, flags, and as varints interval, step, epoch, columns and rows.
-const flagFinished = 1
+const (
+	flagFinished = 1 << iota
+	flagExact
+)
 
 func (r *rows) head() []byte {
 	flags := byte(0)
 	if r.m.Finished {
 		flags = flagFinished
+	}
+	if r.m.Exact {
+		flags |= flagExact
 	}
 	head := []byte{byte(r.m.Pass), flags}
 	for _, n := range [...]int{r.m.Interval, r.m.Step, r.m.Epoch, r.m.Cols, r.n} {
@@ -110,10 +144,10 @@ var errHead = errors.New("its head is no head of rows")
 
 // readHead is head backwards: a RowMsg without Data, and its number of rows.
 func readHead(head []byte) (*engine.RowMsg, int, error) {
-	if len(head) < 2 || int(head[0]) >= engine.Passes || head[1]&^flagFinished != 0 {
+	if len(head) < 2 || int(head[0]) >= engine.Passes || head[1]&^(flagFinished|flagExact) != 0 {
 		return nil, 0, errHead
 	}
-	m := &engine.RowMsg{Pass: engine.Pass(head[0]), Finished: head[1] == flagFinished}
+	m := &engine.RowMsg{Pass: engine.Pass(head[0]), Finished: head[1]&flagFinished != 0, Exact: head[1]&flagExact != 0}
 	head = head[2:]
 	var n int
 	for _, to := range [...]*int{&m.Interval, &m.Step, &m.Epoch, &m.Cols, &n} {
@@ -180,7 +214,7 @@ func (d *decoder) Add(from int, v *arriving, i, count int, msg *rpc.Message) (*a
 	} else if len(msg.Head) > 0 {
 		return nil, errHead
 	}
-	if err := v.add(msg, d.c.Wire, i, count); err != nil {
+	if err := v.add(msg, d.c.wireOf(v.m), i, count); err != nil {
 		return nil, fmt.Errorf("%s: %w", name(v.m), err)
 	}
 	d.got(from, v.m, msg, i == count-1)
