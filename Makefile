@@ -21,7 +21,7 @@ NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
 CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... ./lambda/... ./cluster/... $(NATIVE)
 
-.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-rie test-netns test-all soak fuzz lint bench bench-kernels bench-lambda accuracy parity check clean
+.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-rie test-netns test-all soak fuzz lint bench bench-kernels bench-lambda bench-cluster accuracy parity check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ bench-kernels: ## the sparse and dense kernels beside the machine's ceilings
 
 bench-lambda: build ## bytes, overlap, bits, autotuner and bills of Lambda mode: 10 minutes on a quiet machine
 	$(GO) run -tags "$(TAGS)" ./bench/lambda -out bench/results/lambda.json
+
+bench-cluster: build ## several servers against one process: bits, staleness, ghost rows, scaling; needs the reference data
+	$(GO) run -tags "$(TAGS)" ./bench/cluster -out bench/results/cluster.json
 
 accuracy: build ## published accuracies, as means over seeds; needs the reference data
 	$(GO) run ./bench/accuracy

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+)
+
+// asyncRow is runs of four graph servers with bounded staleness, by seed.
+type asyncRow struct {
+	Data  string `json:"data"`
+	Bound int    `json:"staleness_bound"` // -1: a sync run
+	// Paused says that graph servers were stopped for a while, one after another.
+	Paused   bool      `json:"paused"`
+	Pauses   int       `json:"pauses"`
+	Accuracy []float64 `json:"test_accuracy"` // after the epoch that is best in validation
+	Mean     float64   `json:"mean_test_accuracy"`
+	Epoch    float64   `json:"epoch_seconds"` // the mean of the runs' medians
+	// Ages counts the rows read in gathers by their age in epochs, by the graph server that
+	// has read them; a row is stale by its age less one.
+	Ages [][]int64 `json:"row_ages"`
+}
+
+// oldest is the greatest age of a row that any server has read.
+func (a *asyncRow) oldest() int {
+	oldest := 0
+	for _, ages := range a.Ages {
+		for age, n := range ages {
+			if n > 0 {
+				oldest = max(oldest, age)
+			}
+		}
+	}
+	return oldest
+}
+
+// points is by how many points async runs may be worse than sync ones.
+const points = 1.5
+
+// delayed is how many of the seeds are tried with pauses, too.
+const delayed = 2
+
+// async compares async runs of four graph servers with sync ones. Those of the first
+// seeds are made again with pauses.
+func (r *report) async(l *lab) error {
+	for _, x := range []struct {
+		name, file string
+		epochs     int
+	}{
+		{"coauthor-cs", "coauthor-cs/ms_academic_cs.npz", 60},
+		{"amazon-photo", "amazon-photo/amazon_electronics_photo.npz", 100},
+	} {
+		store, err := l.stored(x.name, x.file)
+		if err != nil {
+			return err
+		}
+		flags := []string{"--data=" + store, "--hidden=64", fmt.Sprintf("--epochs=%d", x.epochs)}
+		sync, err := l.seeded(asyncRow{Data: x.name, Bound: -1}, l.seeds, flags)
+		if err != nil {
+			return err
+		}
+		r.Async = append(r.Async, sync)
+		for _, paused := range []bool{false, true} {
+			seeds := l.seeds
+			if paused {
+				seeds = min(seeds, delayed)
+			}
+			for _, bound := range []int{0, 1, 3} {
+				row, err := l.seeded(asyncRow{Data: x.name, Bound: bound, Paused: paused}, seeds, flags)
+				if err != nil {
+					return err
+				}
+				r.Async = append(r.Async, row)
+				r.judgeAsync(row, mean(sync.Accuracy[:seeds]))
+			}
+		}
+	}
+	return nil
+}
+
+func (r *report) judgeAsync(row asyncRow, sync float64) {
+	what := fmt.Sprintf("%s, S=%d", row.Data, row.Bound)
+	if row.Paused {
+		what += ", delayed"
+		r.least("delays", what+": pauses of a graph server", float64(row.Pauses), 10, "")
+	}
+	r.most("accuracy", what+": points below sync runs", 100*(sync-row.Mean), points, fmt.Sprintf("%.2f %% and %.2f %%", 100*row.Mean, 100*sync))
+	// An age of 0 is a row of the same epoch, or of an evaluation; one of 1 what the
+	// bound does not count.
+	r.most("staleness", what+": the oldest row that was read, in epochs, less one", float64(max(0, row.oldest()-1)), float64(row.Bound), fmt.Sprintf("%d graph servers have told", len(row.Ages)))
+}
+
+// seeded makes the runs of a row.
+func (l *lab) seeded(row asyncRow, seeds int, flags []string) (asyncRow, error) {
+	if row.Bound >= 0 {
+		flags = slices.Concat(flags, []string{"--pipeline=async", fmt.Sprintf("--staleness=%d", row.Bound)})
+	}
+	for seed := range seeds {
+		var p *pauser
+		var meanwhile func(int, <-chan struct{})
+		if row.Paused {
+			p = newPauser(uint64(seed))
+			meanwhile = p.work
+		}
+		got, err := l.trainWhile(set{4, 2}, meanwhile, slices.Concat(flags, []string{fmt.Sprintf("--seed=%d", seed)})...)
+		if err == nil && p != nil {
+			err = p.err
+		}
+		if err != nil {
+			return row, err
+		}
+		if p != nil {
+			row.Pauses += p.count
+		}
+		row.Accuracy = append(row.Accuracy, got.summary.TestAcc)
+		row.Epoch += got.summary.EpochSeconds / float64(seeds)
+		for rank, s := range got.servers {
+			if rank == len(row.Ages) {
+				row.Ages = append(row.Ages, nil)
+			}
+			for age, n := range s.Ages {
+				for len(row.Ages[rank]) <= age {
+					row.Ages[rank] = append(row.Ages[rank], 0)
+				}
+				row.Ages[rank][age] += n
+			}
+		}
+	}
+	row.Mean = mean(row.Accuracy)
+	return row, nil
+}
+
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+func (r *report) printAsync(w io.Writer) {
+	if len(r.Async) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nfour graph servers\tpipeline\tseeds\ttest accuracy\tms an epoch\tpauses\trows read of age 0, 1, 2, ...")
+	for _, a := range r.Async {
+		how := "sync"
+		if a.Bound >= 0 {
+			how = fmt.Sprintf("S=%d", a.Bound)
+		}
+		if a.Paused {
+			how += ", delayed"
+		}
+		var ages []int64
+		for _, of := range a.Ages {
+			for age, n := range of {
+				for len(ages) <= age {
+					ages = append(ages, 0)
+				}
+				ages[age] += n
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.2f %%\t%.0f\t%d\t%d\n", a.Data, how, len(a.Accuracy), 100*a.Mean, 1000*a.Epoch, a.Pauses, ages)
+	}
+}
