@@ -320,6 +320,29 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+// One that is to be killed hears it by a word; what brings it the word is only killed when
+// it does not end for that.
+func TestKillByWord(t *testing.T) {
+	testkit.Leaks(t)
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for words, want := range map[string]string{
+		"word": "graph 0: killed, graph 1: 75 told",
+		"deaf": "graph 0: killed, graph 1: killed told",
+	} {
+		var errs bytes.Buffer
+		other := stub(null, member.Graph, 1, words)
+		other.Wired = true
+		out, err := Run(t.Context(), []Server{stub(null, member.Graph, 0, "crash"), other}, Options{Err: &errs, LossGrace: time.Second})
+		if err != nil || exits(out) != want || words == "word" && !strings.Contains(errs.String(), `got "KILL\n"`) {
+			t.Errorf("%s: %s, want %s (%v)\n%s", words, exits(out), want, err, errs.String())
+		}
+	}
+}
+
 // When the launcher is killed, so are its servers.
 func TestLauncherIsKilled(t *testing.T) {
 	alive, gone := lives(t)
