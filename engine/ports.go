@@ -31,6 +31,17 @@ type Job struct {
 	Blocks func(p Pass, interval int) []*model.Ctx
 }
 
+// Own is how many intervals of a pass this partition has.
+func (j *Job) Own(p Pass) int {
+	n := 0
+	for i := range j.Intervals[p] {
+		if len(j.Blocks(p, i)) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Binder is a Backend that wants to know the job: Bind is called once, before Run.
 type Binder interface {
 	Bind(ctx context.Context, j *Job) error

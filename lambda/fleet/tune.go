@@ -17,16 +17,17 @@ type Tuned struct {
 	tuner   *tuner.Tuner
 }
 
-// Tune has a tuner decide about f's size, up to most workers (0: one for each interval),
-// beside a graph server of so many cores. refused counts the launches that the service
-// has refused for too many requests.
+// Tune has a tuner decide about f's size, up to most workers (0: one for each interval of
+// this partition), beside a graph server of so many cores. refused counts the launches that
+// the service has refused for too many requests.
 func Tune(f *Fleet, cores, most int, refused func() int64) *Tuned {
 	return &Tuned{Fleet: f, cores: cores, most: most, refused: refused}
 }
 
 // Bind implements engine.Binder.
 func (t *Tuned) Bind(ctx context.Context, j *engine.Job) error {
-	intervals, steps := j.Intervals[engine.Training], 0
+	// A partition of no intervals has nothing for a worker to do, but is bound like others.
+	intervals, steps := max(1, j.Own(engine.Training)), 0
 	for i := range j.Program.Steps {
 		if j.Program.Steps[i].Kind.Tensor() {
 			steps++
