@@ -233,7 +233,8 @@ func (s *shared) connect(rank int) func(context.Context, ParamJob) (Server, erro
 // partitioned says how trainPartitioned runs.
 type partitioned struct {
 	parts int
-	seed  uint64 // of the order of messages
+	seed  uint64                          // of the order of messages
+	group func(engine.Group) engine.Group // what stands between; nil: nothing
 }
 
 // joint is what the partitions have made together.
@@ -272,8 +273,11 @@ func runPartitioned(t *testing.T, ctx context.Context, how partitioned, fresh fu
 			Group: seat{h, rank}, Exchange: port{net, rank}, Connect: ps.connect(rank),
 			Blocks: graph.Partition(o.Store, o.Split.Train, how.parts),
 		}
+		if how.group != nil {
+			o.Cluster.Group = how.group(o.Cluster.Group)
+		}
 		if rank > 0 {
-			o.Save, o.From = nil, nil
+			o.Save, o.From, o.Stop = nil, nil, nil
 		}
 		out.opts[rank] = o
 	}

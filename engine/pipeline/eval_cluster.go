@@ -29,9 +29,9 @@ type ruling struct {
 }
 
 // agree makes an evaluation's verdict the same everywhere: server 0 sums what all have
-// counted, in the order of blocks as one process would, asks for a reason to stop, and
-// tells the others.
-func (ev *evaluator) agree(ctx context.Context, c *Cluster, epoch int, ask func(int) string) verdict {
+// counted, in the order of blocks as one process would, and tells the others, together
+// with the reason to stop that it has been told.
+func (ev *evaluator) agree(ctx context.Context, c *Cluster, epoch int, told string) verdict {
 	key := fmt.Sprintf("evaluation %d", ev.runs)
 	var r ruling
 	err := ev.pool(ctx, c, key)
@@ -40,7 +40,7 @@ func (ev *evaluator) agree(ctx context.Context, c *Cluster, epoch int, ask func(
 		if err != nil { // the evaluation's own: the others hear it
 			r.Err, err = err.Error(), nil
 		} else {
-			r.Told = ask(epoch)
+			r.Told = told
 		}
 	}
 	if err == nil {

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"dorylus/engine/graph"
@@ -105,8 +106,8 @@ func (p *pass) reach(buf int, blocks task.Range) task.Range {
 
 // within is the part of an ascending list that lies in r.
 func within(list []int32, r task.Range) []int32 {
-	lo, _ := slices.BinarySearch(list, int32(r.Lo))
-	hi, _ := slices.BinarySearch(list, int32(r.Hi))
+	lo, _ := slices.BinarySearch(list, int32(min(r.Lo, math.MaxInt32))) // a last block may end beyond
+	hi, _ := slices.BinarySearch(list, int32(min(r.Hi, math.MaxInt32)))
 	return list[lo:hi]
 }
 

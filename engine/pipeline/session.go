@@ -369,6 +369,7 @@ func (s *session) predict(ctx context.Context, end *ending, res *Result) error {
 		weights = append(weights, kernels.FromSlice(spec.Rows, spec.Cols, end.Deliver[p]))
 	}
 	ev := s.tr.eval
+	s.tr.stopped = nil // all have ended training for a reason that they agree on: nothing is left to stop
 	err := s.tr.forward(ctx, engine.Weights{Mats: weights})
 	if err == nil {
 		ev.logits, err = ev.collect(ctx, "the logits of the best weights", ev.pass.prog.Output, ev.logits)

@@ -75,7 +75,8 @@ type trainer struct {
 	// onEpoch and onEval are called by run when an epoch's update has been made
 	// and when an evaluation is complete; an error fails the run. Both may say stop. ask
 	// gives a reason to stop after an epoch that comes from outside, "" for none; onEval
-	// is told what ask has said, at server 0. stopped hears why the group ends the run.
+	// is told what ask has said, at server 0. stopped hears why the group ends the run; nil:
+	// it goes on to its end.
 	onEpoch func(engine.Update) (stop bool, err error)
 	onEval  func(e engine.Evaluated, w engine.Weights, told string) (stop bool, err error)
 	ask     func(epoch int) string
@@ -161,7 +162,10 @@ func (t *trainer) loop(ctx context.Context, updates <-chan engine.Update, start 
 	var mail <-chan struct{}
 	var stopped <-chan string
 	if t.cluster != nil {
-		mail, stopped = t.inbox.some, t.cluster.Group.Stopped()
+		mail = t.inbox.some
+		if t.stopped != nil {
+			stopped = t.cluster.Group.Stopped()
+		}
 	}
 	start()
 	for t.flying > 0 || !t.stopping && !done() {

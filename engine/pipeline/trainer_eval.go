@@ -109,8 +109,12 @@ func (t *trainer) endEval() {
 		t.judged(verdict{e, t.ask(epoch), err})
 		return
 	}
+	told := ""
+	if t.cluster.leads() { // here, where no event is under way: the answer depends on them
+		told = t.ask(epoch)
+	}
 	t.flying++ // the loop waits for it
-	go func() { t.verdict <- t.eval.agree(t.away, t.cluster, epoch, t.ask) }()
+	go func() { t.verdict <- t.eval.agree(t.away, t.cluster, epoch, told) }()
 }
 
 // judged reports an evaluation and starts the next one.
