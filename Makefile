@@ -21,7 +21,7 @@ NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
 CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... ./lambda/... ./cluster/... $(NATIVE)
 
-.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-rie test-netns test-all soak fuzz lint bench bench-kernels bench-lambda bench-cluster accuracy parity check clean
+.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-rie k8s-test test-netns test-all soak fuzz lint bench bench-kernels bench-lambda bench-cluster accuracy parity check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ test-arm64: ## vet for a processor that has no C kernels
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 
 test-all: build test test-nocgo test-arm64 test-race test-asan ## everything that has to pass
+
+k8s-test: ## hand the manifests of launch k8s to a real API server (KUBE_APISERVER=path; K8S_BUILD=1 builds one, slowly)
+	GO="$(GO)" TAGS="$(TAGS)" cluster/launch/k8s-test.sh
 
 test-rie: build ## train through the worker under AWS's emulator (fetches it)
 	lambda/worker/rie-test.sh

@@ -28,6 +28,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asServer) == "" {
 		os.Exit(m.Run())
 	}
+	if len(os.Args) > 1 && os.Args[1] == "apiserver" {
+		fmt.Fprintln(os.Stderr, standIn(os.Args[2:]))
+		os.Exit(1)
+	}
 	os.Exit(act(os.Args[1:]))
 }
 
