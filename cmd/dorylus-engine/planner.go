@@ -69,7 +69,7 @@ func (p *planner) run(ctx context.Context, note func(string)) (*planReport, erro
 	p.reach, p.known = workload.NewReach(p.st, p.split.Train), map[workload.Key]rates.Rate{}
 	r := p.newReport()
 	for _, n := range p.servers {
-		note(fmt.Sprintf("plan for %d of the graph", n))
+		note(fmt.Sprintf("plan: %d graph servers", n))
 		one, err := p.one(ctx, n)
 		if err != nil {
 			return nil, err
