@@ -83,11 +83,15 @@ func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int,
 	return res, err
 }
 
+// errNoCheckpoint is of a run in whose folder there is none: one that cannot be read is
+// another matter.
+var errNoCheckpoint = errors.New("it has no complete checkpoint")
+
 // lastCheckpoint is the newest complete checkpoint of the run in folder run.
 func lastCheckpoint(run string) (*ckpt.Checkpoint, error) {
 	path, err := ckpt.Latest(filepath.Join(run, checkpoints))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("it has no complete checkpoint in %s; train anew with --out", checkpoints)
+		return nil, fmt.Errorf("%w in %s; train anew with --out", errNoCheckpoint, checkpoints)
 	}
 	if err != nil {
 		return nil, err

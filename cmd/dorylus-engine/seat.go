@@ -286,9 +286,12 @@ func (s *seat) settle(c *engine.Config) error {
 			out = c.Resume
 		}
 		c.OutDir = out
-		if _, err := lastCheckpoint(out); err == nil {
+		switch _, err := lastCheckpoint(out); {
+		case err == nil:
 			c.Resume = out
-		} else if s.leads() {
+		case !errors.Is(err, errNoCheckpoint): // to begin anew would overwrite what can be saved yet
+			return fmt.Errorf("--continue: %w; remove it to go on from the one before", err)
+		case s.leads():
 			if err := forgetRun(out); err != nil {
 				return err
 			}
