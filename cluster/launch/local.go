@@ -21,11 +21,13 @@ const certificateLife = 90 * 24 * time.Hour
 
 // Local is what servers on this machine have in common: free ports of loopback, held
 // open from now until Close, so that nobody else gets them between two attempts; and
-// certificates in a folder that only this user can read.
+// certificates in a folder that only this user can read. What a launcher that was killed has
+// left of its own is removed when the next one opens.
 type Local struct {
 	Servers []member.Placed
 	sockets []*os.File
 	dir     string
+	mark    *os.File // locked while dir is in use; nil where that is not possible
 }
 
 // OpenLocal makes ready for so many graph servers and parameter servers.
@@ -45,8 +47,8 @@ func OpenLocal(graphs, params int) (l *Local, err error) {
 			return l, fmt.Errorf("find a free port for %s %d: %w", p.Role.Words(), p.Rank, err)
 		}
 	}
-	if l.dir, err = os.MkdirTemp("", "dorylus-launch-"); err != nil {
-		return l, fmt.Errorf("make a folder for certificates: %w", err)
+	if l.dir, l.mark, err = openFolder(); err != nil {
+		return l, err
 	}
 	_, err = certs.Write(l.Certs(), certs.Plan{Run: certs.DevRun, Graphs: graphs, Params: params, Hosts: []string{"127.0.0.1"}, Life: certificateLife})
 	return l, err
@@ -90,6 +92,10 @@ func (l *Local) Close() error {
 	l.sockets = nil
 	if l.dir != "" {
 		errs = append(errs, os.RemoveAll(l.dir))
+	}
+	if l.mark != nil {
+		errs = append(errs, l.mark.Close())
+		l.mark = nil
 	}
 	return errors.Join(errs...)
 }

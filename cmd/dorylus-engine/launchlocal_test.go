@@ -189,7 +189,7 @@ func TestLaunchLocalLosesAServer(t *testing.T) {
 // A launcher that is killed takes its servers with it: its standard error, which its
 // servers hold too, ends.
 func TestLaunchLocalKilled(t *testing.T) {
-	ownTemp(t) // certificates stay behind
+	ownTemp(t)
 	r := launched(t, t.TempDir(), func(p *os.Process) {
 		if err := p.Kill(); err != nil {
 			t.Fatal(err)
@@ -198,4 +198,6 @@ func TestLaunchLocalKilled(t *testing.T) {
 	if r.code != -1 {
 		t.Errorf("exit %d", r.code)
 	}
+	mustRun(t, t.TempDir(), "launch", "local", "--epochs=1", "--progress=none") // removes certificates that stayed behind
+	nobodyLeft(t)
 }
