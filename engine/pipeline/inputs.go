@@ -19,11 +19,12 @@ type inputs struct {
 	norms  map[normKey]*kernels.Mat
 	graphs map[*kernels.CSR]kernels.Graph
 	kept   map[string]*kernels.Mat // gathers of constants over all rows
+	shares map[constKey]*kernels.Mat  // constants of a partition
 	owned  []*kernels.Mat
 }
 
 func newInputs(dev kernels.Device, st *store.Store) *inputs {
-	return &inputs{dev: dev, st: st, norms: map[normKey]*kernels.Mat{}, graphs: map[*kernels.CSR]kernels.Graph{}, kept: map[string]*kernels.Mat{}}
+	return &inputs{dev: dev, st: st, norms: map[normKey]*kernels.Mat{}, graphs: map[*kernels.CSR]kernels.Graph{}, kept: map[string]*kernels.Mat{}, shares: map[constKey]*kernels.Mat{}}
 }
 
 // normKey names a normalisation vector of the rows of a level: nil for all.
@@ -92,10 +93,18 @@ func (in *inputs) constant(prog *model.Program, b int, level *graph.Level, own k
 	if level.Rows == nil {
 		return in.full(prog, b, w)
 	}
+	if level.N == 0 {
+		return in.alloc(0, prog.Bufs[b].Cols)
+	}
+	key := constKey{prog.Bufs[b].Name, &level.Rows[0], own}
+	if m, ok := in.shares[key]; ok {
+		return m, nil
+	}
 	m, err := in.alloc(level.N, prog.Bufs[b].Cols)
 	if err != nil {
 		return nil, err
 	}
+	in.shares[key] = m
 	if prog.Bufs[b].Made != nil && own.Len() < level.N {
 		return m, in.make(prog, b, m, own, level.Rows, w)
 	}
@@ -109,6 +118,13 @@ func (in *inputs) constant(prog *model.Program, b int, level *graph.Level, own k
 		return s.Wait()
 	})
 	return m, err
+}
+
+// constKey names a constant of some rows: levels of the same rows have the same list.
+type constKey struct {
+	name string
+	rows *int32
+	own  kernels.Span
 }
 
 // full is the constant buffer b of prog for all rows.
@@ -249,5 +265,5 @@ func (in *inputs) close() {
 	for _, m := range in.owned {
 		in.dev.Free(m)
 	}
-	in.graphs, in.owned, in.kept = nil, nil, nil
+	in.graphs, in.owned, in.kept, in.shares = nil, nil, nil, nil
 }
