@@ -144,7 +144,7 @@ func (s *seat) train(ctx context.Context, opt pipeline.Options, id ckpt.Identity
 	}
 	opt.Cluster = &pipeline.Cluster{
 		Group: n.Group(), Exchange: n.Exchanger(), Blocks: graph.Partition(opt.Store, opt.Split.Train, len(s.Graphs)),
-		Report: r.report, Hear: r.hear,
+		Spent: r.spent, Report: r.report, Hear: r.hear,
 		Connect: func(ctx context.Context, j pipeline.ParamJob) (pipeline.Server, error) {
 			c, err := s.connect(ctx, j, opt.Config.Staleness)
 			if err != nil {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"dorylus/cluster/node"
 	"dorylus/cluster/pserver"
@@ -20,6 +22,10 @@ type reporter struct {
 	to    engine.Listener
 	lines bytes.Buffer
 	sums  *sink.JSONL
+	bills bytes.Buffer // of all that this server has spent, of which told bytes were given
+	spend *sink.JSONL
+	told  int
+	known map[int]int // at the leader: how many bytes of their bills others have given
 	bad   error
 
 	node   *node.Node
@@ -30,10 +36,13 @@ type reporter struct {
 
 // newReporter passes all events on to l.
 func newReporter(s *seat, l engine.Listener) *reporter {
-	r := &reporter{seat: s, to: l}
-	r.sums = sink.NewJSONL(&r.lines, false, func(err error) { r.bad = err })
+	r := &reporter{seat: s, to: l, known: map[int]int{}}
+	r.sums = sink.NewJSONL(&r.lines, false, r.fail)
+	r.spend = sink.NewJSONL(&r.bills, false, r.fail)
 	return r
 }
+
+func (r *reporter) fail(err error) { r.bad = err }
 
 // Event implements engine.Listener.
 func (r *reporter) Event(e engine.Event) {
@@ -42,9 +51,31 @@ func (r *reporter) Event(e engine.Event) {
 		return
 	}
 	switch e.(type) {
-	case engine.TaskDone, engine.LambdaUsed, engine.Moved, engine.Wired:
+	case engine.LambdaUsed, engine.Moved:
+		r.spend.Event(e)
+	case engine.TaskDone, engine.Wired:
 		r.sums.Event(e)
 	}
+}
+
+// spent is what this server has spent since the last call, as lines of events: the leader
+// is to know in time what --max-cost counts, and whatever becomes of this server. One that
+// does not arrive, since the run was stopped meanwhile, is made good by the report, which
+// has all of them again.
+func (r *reporter) spent() ([]byte, error) { return r.billsFrom(r.told) }
+
+func (r *reporter) billsFrom(lo int) ([]byte, error) {
+	if r.seat.leads() {
+		return nil, nil
+	}
+	if err := errors.Join(r.spend.Close(), r.bad); err != nil {
+		return nil, fmt.Errorf("report to graph server 0: %w", err)
+	}
+	r.spend = sink.NewJSONL(&r.bills, false, r.fail)
+	r.told = r.bills.Len()
+	out := binary.LittleEndian.AppendUint64(nil, uint64(lo))
+	out = binary.LittleEndian.AppendUint64(out, uint64(r.told-lo))
+	return append(out, r.bills.Bytes()[lo:]...), nil
 }
 
 // report is what this server has to say in the end, as lines of events.
@@ -63,7 +94,8 @@ func (r *reporter) report() ([]byte, error) {
 	if err := errors.Join(r.sums.Close(), r.bad); err != nil {
 		return nil, fmt.Errorf("report to graph server 0: %w", err)
 	}
-	return r.lines.Bytes(), nil
+	all, err := r.billsFrom(0)
+	return append(all, r.lines.Bytes()...), err
 }
 
 func (r *reporter) done() engine.ServerDone {
@@ -88,5 +120,19 @@ func (r *reporter) done() engine.ServerDone {
 
 // hear takes what another server has said.
 func (r *reporter) hear(rank int, report []byte) error {
-	return sink.ReadEvents(bytes.NewReader(report), r.to)
+	if len(report) < 16 {
+		return fmt.Errorf("%d bytes, want 16 or more", len(report))
+	}
+	lo, n, lines := binary.LittleEndian.Uint64(report), binary.LittleEndian.Uint64(report[8:]), report[16:]
+	if n > uint64(len(lines)) || lo > math.MaxInt64-n {
+		return fmt.Errorf("%d bytes of bills from %d on, in %d", n, lo, len(lines))
+	}
+	bills, rest := lines[:n], lines[n:]
+	if have := uint64(r.known[rank]); lo <= have && have < lo+n { // else known already, or one before is missing
+		if err := sink.ReadEvents(bytes.NewReader(bills[have-lo:]), r.to); err != nil {
+			return err
+		}
+		r.known[rank] = int(lo + n)
+	}
+	return sink.ReadEvents(bytes.NewReader(rest), r.to)
 }

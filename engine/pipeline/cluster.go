@@ -34,6 +34,10 @@ type Cluster struct {
 	Blocks []task.Range
 	// Connect reaches the parameter servers.
 	Connect func(ctx context.Context, j ParamJob) (Server, error)
+	// Spent is what this server has spent since it was called last, so that server 0, whose
+	// Hear takes it after each evaluation, knows what the run costs while it goes on. nil:
+	// it says all of it in the end.
+	Spent func() ([]byte, error)
 	// Report is what this server has to say in the end, and Hear takes what the others
 	// have said, at server 0, before the run is done.
 	Report func() ([]byte, error)

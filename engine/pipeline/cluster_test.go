@@ -235,6 +235,7 @@ type partitioned struct {
 	parts int
 	seed  uint64                          // of the order of messages
 	group func(engine.Group) engine.Group // what stands between; nil: nothing
+	tune  func(*Cluster)                  // nil: nothing
 }
 
 // joint is what the partitions have made together.
@@ -272,6 +273,9 @@ func runPartitioned(t *testing.T, ctx context.Context, how partitioned, fresh fu
 		o.Cluster = &Cluster{
 			Group: seat{h, rank}, Exchange: port{net, rank}, Connect: ps.connect(rank),
 			Blocks: graph.Partition(o.Store, o.Split.Train, how.parts),
+		}
+		if how.tune != nil {
+			how.tune(o.Cluster)
 		}
 		if how.group != nil {
 			o.Cluster.Group = how.group(o.Cluster.Group)

@@ -19,6 +19,7 @@ type blockTallies struct {
 	Right [][roles]int64
 	Rows  [][roles]int64
 	Loss  []float64
+	Spent []byte // see Cluster.Spent
 }
 
 // ruling is a verdict on its way from server 0 to the others.
@@ -30,11 +31,11 @@ type ruling struct {
 
 // agree makes an evaluation's verdict the same everywhere: server 0 sums what all have
 // counted, in the order of blocks as one process would, and tells the others, together
-// with the reason to stop that it has been told.
-func (ev *evaluator) agree(ctx context.Context, c *Cluster, epoch int, told string) verdict {
+// with the reason to stop that it has been told. spent is what this server has spent.
+func (ev *evaluator) agree(ctx context.Context, c *Cluster, epoch int, told string, spent []byte) verdict {
 	key := fmt.Sprintf("evaluation %d", ev.runs)
 	var r ruling
-	err := ev.pool(ctx, c, key)
+	bills, err := ev.pool(ctx, c, key, spent)
 	if c.leads() && err == nil {
 		r.Result, err = ev.result(epoch)
 		if err != nil { // the evaluation's own: the others hear it
@@ -49,43 +50,46 @@ func (ev *evaluator) agree(ctx context.Context, c *Cluster, epoch int, told stri
 	if err == nil && r.Err != "" {
 		err = errors.New(r.Err)
 	}
-	return verdict{r.Result, r.Told, err}
+	return verdict{r.Result, r.Told, bills, err}
 }
 
-// pool brings what the result is computed from to server 0.
-func (ev *evaluator) pool(ctx context.Context, c *Cluster, key string) error {
+// pool brings what the result is computed from to server 0, and what all have spent, by
+// rank.
+func (ev *evaluator) pool(ctx context.Context, c *Cluster, key string, spent []byte) ([][]byte, error) {
 	if ev.metric != "accuracy" || ev.truth.Sets != nil {
 		var err error
 		if ev.logits, err = ev.collect(ctx, key+", logits", ev.pass.prog.Output, ev.logits); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	own := ev.pass.plan.Own
-	mine := blockTallies{First: own.Lo}
+	mine := blockTallies{First: own.Lo, Spent: spent}
 	for _, t := range ev.parts[own.Lo:own.Hi] {
 		mine.Right, mine.Rows, mine.Loss = append(mine.Right, t.right), append(mine.Rows, t.rows), append(mine.Loss, t.valLoss)
 	}
 	data, err := encodeGob(&mine)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	all, err := c.Group.Collect(ctx, key, data)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	bills := make([][]byte, len(all))
 	for rank, data := range all { // none but at server 0
 		var theirs blockTallies
 		if err := decodeGob(data, &theirs); err != nil {
-			return fmt.Errorf("what server %d has counted in %s: %w", rank, key, err)
+			return nil, fmt.Errorf("what server %d has counted in %s: %w", rank, key, err)
 		}
 		if n := len(theirs.Loss); theirs.First < 0 || theirs.First+n > len(ev.parts) || len(theirs.Right) != n || len(theirs.Rows) != n {
-			return fmt.Errorf("server %d has counted %d blocks from %d on in %s, there are %d", rank, n, theirs.First, key, len(ev.parts))
+			return nil, fmt.Errorf("server %d has counted %d blocks from %d on in %s, there are %d", rank, n, theirs.First, key, len(ev.parts))
 		}
 		for i := range theirs.Loss {
 			ev.parts[theirs.First+i] = tally{right: theirs.Right[i], rows: theirs.Rows[i], valLoss: theirs.Loss[i]}
 		}
+		bills[rank] = theirs.Spent
 	}
-	return nil
+	return bills, nil
 }
 
 // collect brings the rows of a buffer of the last level, which holds all rows, to server

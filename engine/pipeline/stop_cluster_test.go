@@ -2,7 +2,9 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"dorylus/engine"
@@ -59,5 +61,22 @@ func TestRowsOfTheLastBlockEndBeyondInt32(t *testing.T) {
 	list := []int32{5, math.MaxInt32 - 1}
 	if got := within(list, task.Range{Lo: math.MaxInt32 - 4, Hi: math.MaxInt32 + 60}); len(got) != 1 || got[0] != list[1] {
 		t.Errorf("%v of %v, want the last", got, list)
+	}
+}
+
+// What others spend reaches server 0 with each evaluation, not only in the end.
+func TestSpendingIsHeardOfWhileTheRunGoesOn(t *testing.T) {
+	var heard []string
+	trainPartitioned(t, partitioned{parts: 3, tune: func(c *Cluster) {
+		rank := c.Group.Rank()
+		n := 0
+		c.Spent = func() ([]byte, error) { n++; return fmt.Appendf(nil, "%d:%d", rank, n), nil }
+		c.Hear = func(from int, bill []byte) error {
+			heard = append(heard, fmt.Sprintf("%d %s", from, bill))
+			return nil
+		}
+	}}, func() Options { return options(t, func(o *Options) { o.Config.Epochs = 2 }) })
+	if want := []string{"1 1:1", "2 2:1", "1 1:2", "2 2:2"}; !slices.Equal(heard, want) {
+		t.Errorf("server 0 has heard %q, want %q", heard, want)
 	}
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"time"
 
 	"dorylus/engine"
@@ -89,6 +90,7 @@ func (n note) input() (sched.Input, bool) {
 type verdict struct {
 	result engine.Evaluated
 	told   string
+	bills  [][]byte // what all have spent, by rank; at server 0
 	err    error
 }
 
@@ -106,15 +108,35 @@ func (t *trainer) endEval() {
 	epoch := t.current.epoch
 	if t.cluster == nil {
 		e, err := t.eval.result(epoch)
-		t.judged(verdict{e, t.ask(epoch), err})
+		t.judged(verdict{e, t.ask(epoch), nil, err})
 		return
 	}
 	told := ""
 	if t.cluster.leads() { // here, where no event is under way: the answer depends on them
 		told = t.ask(epoch)
 	}
+	var spent []byte
+	if t.cluster.Spent != nil {
+		var err error
+		if spent, err = t.cluster.Spent(); err != nil {
+			t.fail(err)
+			return
+		}
+	}
 	t.flying++ // the loop waits for it
-	go func() { t.verdict <- t.eval.agree(t.away, t.cluster, epoch, told) }()
+	go func() { t.verdict <- t.eval.agree(t.away, t.cluster, epoch, told, spent) }()
+}
+
+// heard takes what the others have spent, at server 0.
+func (t *trainer) heard(bills [][]byte) error {
+	for rank, bill := range bills {
+		if len(bill) > 0 && rank != t.cfg.Partition {
+			if err := t.cluster.Hear(rank, bill); err != nil {
+				return fmt.Errorf("what server %d has spent: %w", rank, err)
+			}
+		}
+	}
+	return nil
 }
 
 // judged reports an evaluation and starts the next one.
@@ -123,6 +145,9 @@ func (t *trainer) judged(v verdict) {
 		t.flying--
 	}
 	t.judging = false
+	if err := t.heard(v.bills); err != nil {
+		t.fail(err)
+	}
 	if t.stopping {
 		return // its weights are released, and whoever stopped does not want to know
 	}
