@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,7 +22,9 @@ type lab struct {
 	version string // of the engine
 	runs    int
 	stores  map[string]string // prepared ones, by name
+	single  map[string]*run   // by one process, by flags
 	loads   []load
+	again   []string // why runs were made again
 }
 
 // set is how many servers a run has; of none, it is one process.
@@ -132,6 +135,18 @@ func (l *lab) newFolder() string {
 	return filepath.Join(l.folder, fmt.Sprintf("run-%d", l.runs))
 }
 
+// tryAgain is the exit code of a run that has lost a server, such as one that somebody
+// else has killed.
+const tryAgain = 75
+
+// forget removes what a run has left that is to be made again, unless it goes on from it.
+func (l *lab) forget(folder string, flags []string) error {
+	if slices.Contains(flags, "--resume="+folder) {
+		return nil
+	}
+	return os.RemoveAll(folder)
+}
+
 // train trains on a set of servers. Flags with --resume go on in that folder.
 func (l *lab) train(s set, flags ...string) (*run, error) { return l.trainWhile(s, nil, flags...) }
 
@@ -151,8 +166,18 @@ func (l *lab) trainWhile(s set, meanwhile func(pid int, done <-chan struct{}), f
 		args = append(args, "--out="+r.folder)
 	}
 	l.say("%v: %s", s, strings.Join(flags, " "))
+	args = slices.Concat(args, []string{"--progress=none", "--json"}, flags)
 	start := time.Now()
-	out, state, err := l.watched(meanwhile, slices.Concat(args, []string{"--progress=none", "--json"}, flags)...)
+	out, state, err := l.watched(meanwhile, args...)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == tryAgain && meanwhile == nil {
+		l.say("once more: %v", err)
+		l.again = append(l.again, err.Error())
+		if err := l.forget(r.folder, flags); err != nil {
+			return nil, err
+		}
+		start = time.Now()
+		out, state, err = l.watched(nil, args...)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ type part struct {
 	run  func(*report, *lab) error
 }
 
-var parts = []part{{"bits", (*report).bits}, {"async", (*report).async}, {"scale", (*report).scale}}
+var parts = []part{{"bits", (*report).bits}, {"scale", (*report).scale}, {"async", (*report).async}}
 
 func main() {
 	var l lab
@@ -87,7 +87,7 @@ func measure(l *lab, chosen []string) (_ *report, err error) {
 		l.say("%s done after %.0f s", p.name, time.Since(start).Seconds())
 	}
 	r.Seconds = time.Since(start).Seconds()
-	r.Version = l.version
+	r.Version, r.Again = l.version, l.again
 	r.Machine.finish(l.loads)
 	return r, nil
 }

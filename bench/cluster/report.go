@@ -36,6 +36,7 @@ type report struct {
 	Scale   []scaleRow `json:"scale"`
 	Goals   []goal     `json:"goals"`
 	Skipped []string   `json:"skipped,omitempty"`
+	Again   []string   `json:"lost_and_made_again,omitempty"` // runs that have lost a server, and why
 	Seconds float64    `json:"seconds"`
 }
 
@@ -81,6 +82,9 @@ func (r *report) print(w io.Writer) {
 		t.Flush()
 	}
 	fmt.Fprintln(w)
+	for _, s := range r.Again {
+		fmt.Fprintf(w, "made again: %s\n", s)
+	}
 	for _, s := range r.Skipped {
 		fmt.Fprintf(w, "skipped %s\n", s)
 	}
