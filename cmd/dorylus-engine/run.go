@@ -47,7 +47,7 @@ func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int,
 	if c.OutDir != "" {
 		opt.Save = pipeline.SaveTo(filepath.Join(c.OutDir, checkpoints), id, l)
 	}
-	if c.Resume != "" {
+	if c.Resume != "" && at.leads() { // the others hear from server 0
 		point, err := lastCheckpoint(c.Resume)
 		if err == nil {
 			err = point.Matches(id)
