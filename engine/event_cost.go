@@ -5,7 +5,7 @@ package engine
 type Rates struct {
 	Region string `json:"region"`
 	// Graph and Param are the servers that are held for the whole run, by type. Empty
-	// Param: the parameter servers share the processes of the graph servers.
+	// Param: the parameter servers are on the machines of the graph servers.
 	Graph []ServerRate `json:"graph_servers"`
 	Param []ServerRate `json:"parameter_servers,omitempty"`
 	// Lambda is nil where no Lambda workers can be used.

@@ -118,7 +118,7 @@ dollars (Lambda's are modelled)
 value, 1/(seconds·dollars)            444.4         20,576              -
 value, relative                        1.00           46.3              -
 weights                            aa000000  the same bits  the same bits`)
-	price := "time measured here, priced as 1 c9.large at $3.6 an hour (us-east-1 on demand, 2026-07-20, a list); parameter servers in the same process; "
+	price := "time measured here, priced as 1 c9.large at $3.6 an hour (us-east-1 on demand, 2026-07-20, a list); parameter servers on the same machines; "
 	for _, want := range []string{
 		" here: accuracy, epochs, times, bytes; cpu/avx2 with 2 threads, ",
 		"\nPriced from the table: these times",

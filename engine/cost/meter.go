@@ -93,7 +93,7 @@ func (m *Meter) Note() string {
 	if len(m.rates.Param) > 0 {
 		parts = append(parts, "parameter servers as "+servers(m.rates.Param, m.rates.Region))
 	} else {
-		parts = append(parts, "parameter servers in the same process")
+		parts = append(parts, "parameter servers on the same machines")
 	}
 	switch l := m.rates.Lambda; {
 	case l == nil:

@@ -30,7 +30,7 @@ func priced(t *testing.T) []engine.Event {
 	return append(events, used, used, engine.Moved{Zone: 5e6})
 }
 
-const pricedNote = "time measured here, priced as 1 c5n.2xlarge at $0.432 an hour (us-east-1 on demand, 2026-07-20, price files of AWS's Karpenter, those of 6 and 20 Jul 2026 agree); parameter servers in the same process; Lambda modelled by the local service, by prices of 2026-11-30, third-party tables, those of 2024 to 2026 agree; traffic by prices of 2026-11-30, one source or memory, unverified; without loading data and AWS's minimum of 60 s"
+const pricedNote = "time measured here, priced as 1 c5n.2xlarge at $0.432 an hour (us-east-1 on demand, 2026-07-20, price files of AWS's Karpenter, those of 6 and 20 Jul 2026 agree); parameter servers on the same machines; Lambda modelled by the local service, by prices of 2026-11-30, third-party tables, those of 2024 to 2026 agree; traffic by prices of 2026-11-30, one source or memory, unverified; without loading data and AWS's minimum of 60 s"
 
 func TestSummaryHasAllPartsOfTheBill(t *testing.T) {
 	s := summarise(priced(t)...)
