@@ -161,6 +161,9 @@ func TestLaunchLocalStops(t *testing.T) {
 // A server that is killed is named, and all go on from the last checkpoint, with the bits
 // of an undisturbed run; without restarts the user may.
 func TestLaunchLocalLosesAServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: it runs many processes")
+	}
 	ownTemp(t)
 	train := []string{"--json", "--epochs=400", "--eval-every=50", "--checkpoint-every=20"}
 	want := object(t, mustRun(t, t.TempDir(), append(train[:3:3], "--progress=none")...))

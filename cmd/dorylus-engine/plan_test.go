@@ -60,6 +60,9 @@ func TestPlanTable(t *testing.T) {
 
 // More of anything that helps makes no epoch longer; dollars follow from seconds.
 func TestPlanFollowsItsHardware(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: it runs many processes")
+	}
 	base := append([]string{sbmText, "--hidden=64", "--servers=1,4", "--epochs=10"}, given...)
 	p := planned(t, base...)
 	one, four := p.Plans[0], p.Plans[1]

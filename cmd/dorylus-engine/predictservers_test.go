@@ -39,6 +39,9 @@ func nothingUnfinished(t *testing.T, dir string, files ...string) {
 
 // Several servers write the files of one process: labels, scores, embeddings.
 func TestPredictServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: it runs many processes")
+	}
 	ownTemp(t)
 	dir := t.TempDir()
 	for _, model := range []string{"gcn", "gat", "sage"} {
@@ -106,6 +109,9 @@ func TestPredictServersOfSets(t *testing.T) {
 // A server that is killed is named, and nothing half done is left, even of the one that
 // writes.
 func TestPredictLosesAServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: it runs many processes")
+	}
 	ownTemp(t)
 	dir := t.TempDir()
 	mustRun(t, dir, "prepare", "synth:sbm,vertices=60000,degree=8,classes=4,features=32", "-o", "s")

@@ -30,6 +30,9 @@ func metadata(t *testing.T, after int64) string {
 
 // A spot notice ends the run as SIGTERM does, with a checkpoint.
 func TestSpotNoticeIsHeeded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: it waits for EC2 to be asked again")
+	}
 	dir := t.TempDir()
 	env := []string{"AWS_EC2_METADATA_SERVICE_ENDPOINT=" + metadata(t, 1)}
 	cut := call(t, dir, env, append(quiet, "--epochs=10000000", "--eval-every=1000000", "--patience=0", "--spot-notice", "--out=RUN")...)
