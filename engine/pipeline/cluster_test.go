@@ -319,8 +319,12 @@ func TestPartitionsGiveTheSameBits(t *testing.T) {
 	fresh := func() Options { return options(t) }
 	base := fresh()
 	want := mustTrain(t, base)
-	for _, parts := range []int{1, 2, 3, 8, 25} {
-		for seed := range uint64(2) {
+	counts, seeds := []int{1, 2, 3, 8, 25}, uint64(2)
+	if testing.Short() {
+		counts, seeds = []int{3, 25}, 1
+	}
+	for _, parts := range counts {
+		for seed := range seeds {
 			got := trainPartitioned(t, partitioned{parts: parts, seed: seed}, fresh)
 			what := fmt.Sprintf("%d partitions, seed %d", parts, seed)
 			sameBits(t, what, want, got.Result, events(base).losses(), events(got.opts[0]).losses())

@@ -18,8 +18,8 @@ type inputs struct {
 
 	norms  map[normKey]*kernels.Mat
 	graphs map[*kernels.CSR]kernels.Graph
-	kept   map[string]*kernels.Mat // gathers of constants over all rows
-	shares map[constKey]*kernels.Mat  // constants of a partition
+	kept   map[string]*kernels.Mat   // gathers of constants over all rows
+	shares map[constKey]*kernels.Mat // constants of a partition
 	owned  []*kernels.Mat
 }
 

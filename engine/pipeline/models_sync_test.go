@@ -39,7 +39,11 @@ func TestEveryModelSameBitsInPartitions(t *testing.T) {
 	everyModel(t, func(t *testing.T, m modelCase, seed uint64) {
 		o := m.options(t, seed)
 		want := mustTrain(t, o)
-		for _, parts := range []int{2, 3} {
+		counts := []int{2, 3}
+		if testing.Short() {
+			counts = counts[1:]
+		}
+		for _, parts := range counts {
 			what := fmt.Sprintf("%d partitions, seed %d", parts, seed)
 			got := trainPartitioned(t, partitioned{parts: parts, seed: seed + uint64(parts)}, func() Options { return m.options(t, seed) })
 			sameBits(t, what, want, got.Result, events(o).losses(), events(got.opts[0]).losses())
