@@ -202,8 +202,14 @@ func TestStrangersAreRefused(t *testing.T) {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			cc := dial(t, addr, c.id, c.want, rpc.Options{})
-			_, err := rpc.Call(ctx, cc, "/test.Echo/Once", &rpc.Message{})
+			var err error
+			for range 50 {
+				cc := dial(t, addr, c.id, c.want, rpc.Options{})
+				if _, err = rpc.Call(ctx, cc, "/test.Echo/Once", &rpc.Message{}); err == nil || strings.Contains(err.Error(), c.says) {
+					break
+				}
+				// With TLS 1.3 a client may find the connection closed before it has read why.
+			}
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, want an error with %q", err, c.says)
 			}
