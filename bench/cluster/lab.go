@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"dorylus/bench/load"
 )
 
 // lab is where runs are made, and with what.
@@ -23,7 +25,7 @@ type lab struct {
 	runs    int
 	stores  map[string]string // prepared ones, by name
 	single  map[string]*run   // by one process, by flags
-	loads   []load
+	loads   []load.Load
 	again   []string // why runs were made again
 }
 
@@ -89,7 +91,7 @@ func (l *lab) watched(meanwhile func(pid int, done <-chan struct{}), args ...str
 	var out, errs bytes.Buffer
 	cmd := exec.Command(l.engine, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	watch := watchLoad()
+	watch := load.Begin()
 	err := cmd.Start()
 	if err == nil {
 		done, gone := make(chan struct{}), make(chan struct{})
@@ -103,7 +105,7 @@ func (l *lab) watched(meanwhile func(pid int, done <-chan struct{}), args ...str
 		close(done)
 		<-gone
 	}
-	if x, ok := watch.since(cmd.ProcessState); ok {
+	if x, ok := watch.Since(cmd.ProcessState); ok {
 		l.loads = append(l.loads, x)
 	}
 	if err != nil {
@@ -192,4 +194,13 @@ func (l *lab) trainWhile(s set, meanwhile func(pid int, done <-chan struct{}), f
 		err = fmt.Errorf("%d of %d graph servers have told what they have done", len(r.servers), s.Graphs)
 	}
 	return r, err
+}
+
+// machine describes the processor that the engine takes by default.
+func (l *lab) machine() (load.Machine, error) {
+	text, err := l.call("devices", "--json")
+	if err != nil {
+		return load.Machine{}, err
+	}
+	return load.Describe(text)
 }

@@ -88,7 +88,7 @@ func measure(l *lab, chosen []string) (_ *report, err error) {
 	}
 	r.Seconds = time.Since(start).Seconds()
 	r.Version, r.Again = l.version, l.again
-	r.Machine.finish(l.loads)
+	r.Machine.Finish(l.loads)
 	return r, nil
 }
 

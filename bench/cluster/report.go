@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"text/tabwriter"
+
+	"dorylus/bench/load"
 )
 
 // A goal is a number with a bar.
@@ -26,18 +28,18 @@ type graph struct {
 }
 
 type report struct {
-	Made    string     `json:"made"`
-	Version string     `json:"version"`
-	Machine machine    `json:"machine"`
-	Bits    []bitsRow  `json:"bits"`
-	Async   []asyncRow `json:"async"`
-	Graph   graph      `json:"graph"` // of Rows and Scale
-	Rows    []rowsRow  `json:"ghost_rows"`
-	Scale   []scaleRow `json:"scale"`
-	Goals   []goal     `json:"goals"`
-	Skipped []string   `json:"skipped,omitempty"`
-	Again   []string   `json:"lost_and_made_again,omitempty"` // runs that have lost a server, and why
-	Seconds float64    `json:"seconds"`
+	Made    string       `json:"made"`
+	Version string       `json:"version"`
+	Machine load.Machine `json:"machine"`
+	Bits    []bitsRow    `json:"bits"`
+	Async   []asyncRow   `json:"async"`
+	Graph   graph        `json:"graph"` // of Rows and Scale
+	Rows    []rowsRow    `json:"ghost_rows"`
+	Scale   []scaleRow   `json:"scale"`
+	Goals   []goal       `json:"goals"`
+	Skipped []string     `json:"skipped,omitempty"`
+	Again   []string     `json:"lost_and_made_again,omitempty"` // runs that have lost a server, and why
+	Seconds float64      `json:"seconds"`
 }
 
 // least records a goal that value should reach.

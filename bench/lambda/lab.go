@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"dorylus/bench/load"
 )
 
 // lab is where runs are made, and with what.
@@ -22,7 +24,7 @@ type lab struct {
 	latency           time.Duration
 
 	runs  map[string]*run // by flags: a run that two measurements need is made once
-	loads []load
+	loads []load.Load
 }
 
 // run is one training and what it has left behind.
@@ -60,9 +62,9 @@ func (l *lab) call(args ...string) ([]byte, error) {
 	var out, errs bytes.Buffer
 	cmd := exec.Command(l.engine, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	watch := watchLoad()
+	watch := load.Begin()
 	err := cmd.Run()
-	if x, ok := watch.since(cmd.ProcessState); ok {
+	if x, ok := watch.Since(cmd.ProcessState); ok {
 		l.loads = append(l.loads, x)
 	}
 	if err != nil {
@@ -116,4 +118,13 @@ func (l *lab) train(epochs int, flags ...string) (*run, error) {
 // onWorkers are the flags of a run whose tensor tasks go to workers.
 func (l *lab) onWorkers() []string {
 	return []string{"--mode=lambda", fmt.Sprintf("--lambdas=%d", l.workers), fmt.Sprintf("--lambda-memory=%d", workerMB)}
+}
+
+// machine describes the processor that the engine takes by default.
+func (l *lab) machine() (load.Machine, error) {
+	text, err := l.call("devices", "--json")
+	if err != nil {
+		return load.Machine{}, err
+	}
+	return load.Describe(text)
 }

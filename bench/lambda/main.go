@@ -72,7 +72,7 @@ func measure(l *lab, data string) (_ *report, err error) {
 		l.say("%s done", part.name)
 	}
 	r.Seconds = time.Since(start).Seconds()
-	r.Machine.finish(l.loads)
+	r.Machine.Finish(l.loads)
 	return r, nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+
+	"dorylus/bench/load"
 )
 
 // A goal is a number with a bar.
@@ -32,20 +34,20 @@ type graph struct {
 }
 
 type report struct {
-	Made    string    `json:"made"`
-	Version string    `json:"version"`
-	Machine machine   `json:"machine"`
-	Graph   graph     `json:"graph"`
-	Threads int       `json:"threads"` // of the graph server
-	Workers int       `json:"workers"`
-	Traffic []traffic `json:"traffic"`
-	Overlap []overlap `json:"overlap"`
-	Bits    []bits    `json:"bits"`
-	Tuner   []settled `json:"autotuner"`
-	Compare []modes   `json:"compare"`
-	Goals   []goal    `json:"goals"`
-	Skipped []string  `json:"skipped,omitempty"`
-	Seconds float64   `json:"seconds"`
+	Made    string       `json:"made"`
+	Version string       `json:"version"`
+	Machine load.Machine `json:"machine"`
+	Graph   graph        `json:"graph"`
+	Threads int          `json:"threads"` // of the graph server
+	Workers int          `json:"workers"`
+	Traffic []traffic    `json:"traffic"`
+	Overlap []overlap    `json:"overlap"`
+	Bits    []bits       `json:"bits"`
+	Tuner   []settled    `json:"autotuner"`
+	Compare []modes      `json:"compare"`
+	Goals   []goal       `json:"goals"`
+	Skipped []string     `json:"skipped,omitempty"`
+	Seconds float64      `json:"seconds"`
 }
 
 // least records a goal that value should reach.

@@ -1,4 +1,6 @@
-package main
+// Package load describes the machine of a measurement and how busy other programs have
+// kept it meanwhile.
+package load
 
 import (
 	"encoding/json"
@@ -11,8 +13,8 @@ import (
 	"time"
 )
 
-// machine is where the measurements were made.
-type machine struct {
+// Machine is where the measurements were made.
+type Machine struct {
 	CPU        string `json:"cpu"`
 	Device     string `json:"device"` // the kernels
 	Processors int    `json:"processors"`
@@ -27,13 +29,10 @@ type machine struct {
 // muchElsewhere is the share from which on times are not those of a quiet machine.
 const muchElsewhere = 0.05
 
-// machine describes the processor that the engine takes by default.
-func (l *lab) machine() (machine, error) {
-	m := machine{Processors: runtime.NumCPU()}
-	text, err := l.call("devices", "--json")
-	if err != nil {
-		return m, err
-	}
+// Describe is the machine by what the engine's "devices --json" says, text: the processor
+// that it takes by default.
+func Describe(text []byte) (Machine, error) {
+	m := Machine{Processors: runtime.NumCPU()}
 	var s struct {
 		Devices []struct {
 			Default bool   `json:"default"`
@@ -52,8 +51,8 @@ func (l *lab) machine() (machine, error) {
 	return m, errors.New("the engine has no default device")
 }
 
-// finish sums up how busy others have kept the machine.
-func (m *machine) finish(loads []load) {
+// Finish sums up how busy others have kept the machine.
+func (m *Machine) Finish(loads []Load) {
 	var wall, other float64
 	for _, x := range loads {
 		wall += x.wall
@@ -68,32 +67,33 @@ func (m *machine) finish(loads []load) {
 	m.Shared = &shared
 }
 
-// load is processor time while a program of ours ran, in seconds of all processors: what
+// Load is processor time while a program of ours ran, in seconds of all processors: what
 // there was, and what others have used.
-type load struct{ wall, other float64 }
+type Load struct{ wall, other float64 }
 
-// watch is the beginning of a load.
-type watch struct {
+// Watch is the beginning of a load.
+type Watch struct {
 	start time.Time
 	busy  float64
 	known bool
 }
 
-func watchLoad() watch {
+// Begin starts to watch.
+func Begin() Watch {
 	busy, err := busySeconds()
-	return watch{time.Now(), busy, err == nil}
+	return Watch{time.Now(), busy, err == nil}
 }
 
-// since is the load up to the end of a program, whose children count as it. Runs shorter
+// Since is the load up to the end of a program, whose children count as it. Runs shorter
 // than a second say nothing.
-func (w watch) since(p *os.ProcessState) (load, bool) {
+func (w Watch) Since(p *os.ProcessState) (Load, bool) {
 	busy, err := busySeconds()
 	took := time.Since(w.start).Seconds()
 	if err != nil || !w.known || p == nil || took < 1 {
-		return load{}, false
+		return Load{}, false
 	}
 	own := p.UserTime() + p.SystemTime()
-	return load{took * float64(runtime.NumCPU()), max(0, busy-w.busy-own.Seconds())}, true
+	return Load{took * float64(runtime.NumCPU()), max(0, busy-w.busy-own.Seconds())}, true
 }
 
 // busySeconds is how long the processors have been at work since the start of the
