@@ -108,6 +108,10 @@ func (n *Net) dialer(from int, addrs []string) func(ctx context.Context, addr st
 		}
 		n.mu.Lock()
 		defer n.mu.Unlock()
+		if n.blocked[pair] { // since it was asked for
+			c.Close()
+			return nil, errBlocked
+		}
 		if n.conns == nil {
 			n.conns = make(map[[2]int][]net.Conn)
 		}
