@@ -150,6 +150,14 @@ type Exchanger interface {
 	Recv(ctx context.Context) (*RowMsg, error)
 }
 
+// Expecter is an Exchanger that refuses what nobody wants before it takes memory for it.
+type Expecter interface {
+	// Expect says what may come from now on: check gets a message without its Data, and how
+	// many rows it has; an error is the sender's fault, and ends the run. nil: nothing yet;
+	// what comes waits on its way.
+	Expect(check func(m *RowMsg, rows int) error)
+}
+
 // Group is the graph servers of a run. All of them call Gather with the same keys.
 type Group interface {
 	// Rank is this server's partition, below Size.

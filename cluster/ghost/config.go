@@ -3,7 +3,6 @@ package ghost
 import (
 	"fmt"
 
-	"dorylus/engine"
 	"dorylus/lambda/codec"
 )
 
@@ -29,9 +28,9 @@ type Config struct {
 	// Max is the number of bytes that the rows of one RowMsg may need in memory; 0:
 	// DefaultMax.
 	Max int64
-	// Check refuses messages that nobody wants, before memory is reserved for them: m is
-	// what has come, without Data, and rows how many there are. nil: all are wanted.
-	Check func(m *engine.RowMsg, rows int) error
+	// Await lets nothing in before Expect has said what is wanted. Else all that comes is
+	// wanted until Expect has said otherwise.
+	Await bool
 }
 
 func (c Config) withDefaults() (Config, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"dorylus/cluster/link"
@@ -23,9 +24,17 @@ type Exchanger struct {
 	mesh   *link.Mesh[*arriving]
 	encs   map[int]encoders // by peer: each probes for itself
 	counts *counts
+
+	mu    sync.Mutex
+	check func(m *engine.RowMsg, rows int) error
+	open  chan struct{} // closed while something may come
+	shut  bool
 }
 
-var _ engine.Exchanger = (*Exchanger)(nil)
+var (
+	_ engine.Exchanger = (*Exchanger)(nil)
+	_ engine.Expecter  = (*Exchanger)(nil)
+)
 
 // New is an Exchanger of the server base.Rank. Add Links().Service to its rpc.Server and
 // Start the links. lost hears of each peer that is lost; nil: nobody.
@@ -34,7 +43,10 @@ func New(c Config, base link.Base, lost func(peer int, err error)) (*Exchanger, 
 	if err != nil {
 		return nil, err
 	}
-	x := &Exchanger{c: c, base: base, encs: make(map[int]encoders), counts: newCounts(base.Size)}
+	x := &Exchanger{c: c, base: base, encs: make(map[int]encoders), counts: newCounts(base.Size), open: make(chan struct{}), shut: true}
+	if !c.Await {
+		x.Expect(func(*engine.RowMsg, int) error { return nil })
+	}
 	for peer := range base.Peers {
 		if x.encs[peer], err = newEncoders(codec.Options{Wire: c.Wire, Codec: c.Codec, Link: c.Link}); err != nil {
 			return nil, err
@@ -42,7 +54,8 @@ func New(c Config, base link.Base, lost func(peer int, err error)) (*Exchanger, 
 	}
 	x.mesh, err = link.New(link.Config[*arriving]{
 		Base: base, Service: Service, Lost: lost,
-		Decoder: &decoder{c: &x.c, self: base.Rank, got: x.counts.got},
+		Decoder: &decoder{c: &x.c, self: base.Rank, wanted: x.wanted, got: x.counts.got},
+		Open:    x.opened,
 		Sent: func(to int, it link.Item, i int, m *rpc.Message, again bool) {
 			x.counts.sent(to, it.(*rows).m, m, i == 0, again)
 		},
@@ -53,6 +66,37 @@ func New(c Config, base link.Base, lost func(peer int, err error)) (*Exchanger, 
 		},
 	})
 	return x, err
+}
+
+// Expect implements engine.Expecter.
+func (x *Exchanger) Expect(check func(m *engine.RowMsg, rows int) error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case check == nil && !x.shut:
+		x.open, x.shut = make(chan struct{}), true
+	case check != nil:
+		x.check = check // of the last one, what it was asked for may still be on its way in
+		if x.shut {
+			close(x.open)
+			x.shut = false
+		}
+	}
+}
+
+// opened is closed while something may come.
+func (x *Exchanger) opened() <-chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.open
+}
+
+// wanted says why a message is not wanted.
+func (x *Exchanger) wanted(m *engine.RowMsg, rows int) error {
+	x.mu.Lock()
+	check := x.check
+	x.mu.Unlock()
+	return check(m, rows)
 }
 
 // Links are the links beneath, of some type of message.

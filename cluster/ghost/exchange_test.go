@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -224,16 +225,13 @@ func TestSendRefusesNonsense(t *testing.T) {
 // What a receiver does not want ends the run, and names the sender.
 func TestUnwantedRowsAreRefused(t *testing.T) {
 	testkit.Leaks(t)
-	c := clustertest.Start(t, clustertest.Options{Graphs: 2, Tune: func(rank int, cfg *node.Config) {
-		if rank == 1 {
-			cfg.Rows.Check = func(m *engine.RowMsg, rows int) error {
-				if m.From != 0 || m.To != 1 || rows != 3 {
-					return fmt.Errorf("want 3 rows")
-				}
-				return nil
-			}
+	c := clustertest.Start(t, clustertest.Options{Graphs: 2})
+	c.Nodes[1].Exchanger().(engine.Expecter).Expect(func(m *engine.RowMsg, rows int) error {
+		if m.From != 0 || m.To != 1 || rows != 3 || m.Data != nil {
+			return fmt.Errorf("want 3 rows")
 		}
-	}})
+		return nil
+	})
 	x := c.Nodes[0].Exchanger()
 	check(t, x.Send(t.Context(), &engine.RowMsg{To: 1, Step: 2, Interval: 4, Epoch: 6, Cols: 2, Data: make([]float32, 6)}))
 	check(t, x.Send(t.Context(), &engine.RowMsg{To: 1, Step: 3, Interval: 4, Epoch: 6, Cols: 2, Data: make([]float32, 8)}))
@@ -247,6 +245,57 @@ func TestUnwantedRowsAreRefused(t *testing.T) {
 	}
 	if _, err := x.Recv(ctx); err == nil || !strings.Contains(err.Error(), "want 3 rows") {
 		t.Errorf("the sender: %v", err)
+	}
+}
+
+// Rows wait on their way until it is known which are wanted; and a server can leave all
+// the same.
+func TestRowsWaitUntilTheyAreExpected(t *testing.T) {
+	testkit.Leaks(t)
+	c := clustertest.Start(t, clustertest.Options{Graphs: 2, Tune: func(_ int, cfg *node.Config) { cfg.Rows.Await = true }})
+	out, in := c.Nodes[0].Exchanger(), c.Nodes[1].Exchanger()
+	ctx := clustertest.Context(t)
+	arrives := func(epoch int) {
+		t.Helper()
+		m, err := in.Recv(ctx)
+		if err != nil || m.Epoch != epoch {
+			t.Fatalf("%+v, %v, want epoch %d", m, err, epoch)
+		}
+	}
+	var asked atomic.Int64
+	expect := func(first int) func(m *engine.RowMsg, rows int) error {
+		return func(m *engine.RowMsg, rows int) error {
+			asked.Add(1)
+			if m.Epoch < first {
+				return fmt.Errorf("want epoch %d or later", first)
+			}
+			return nil
+		}
+	}
+	send := func(epoch int) {
+		check(t, out.Send(ctx, &engine.RowMsg{To: 1, Epoch: epoch, Cols: 1, Data: make([]float32, 1000)}))
+	}
+	for phase := range 3 {
+		in.(engine.Expecter).Expect(nil)
+		send(2 * phase)
+		if n := asked.Load(); n != int64(2*phase) {
+			t.Errorf("phase %d: %d messages were let in, want %d", phase, n, 2*phase)
+		}
+		in.(engine.Expecter).Expect(expect(2 * phase))
+		arrives(2 * phase)
+		send(2*phase + 1)
+		arrives(2*phase + 1)
+	}
+	in.(engine.Expecter).Expect(nil)
+	send(6) // and neither takes anything in any more
+	check(t, c.Nodes[1].Exchanger().Send(ctx, &engine.RowMsg{From: 1, To: 0, Cols: 1, Data: make([]float32, 1000)}))
+	for rank, err := range c.Close() {
+		if err != nil {
+			t.Errorf("%d leaves: %v", rank, err)
+		}
+	}
+	if n := asked.Load(); n != 6 {
+		t.Errorf("%d messages were let in, want 6", n)
 	}
 }
 

@@ -173,9 +173,10 @@ type arriving struct {
 
 // decoder implements link.Decoder.
 type decoder struct {
-	c    *Config
-	self int
-	got  func(from int, m *engine.RowMsg, msg *rpc.Message, last bool)
+	c      *Config
+	self   int
+	wanted func(m *engine.RowMsg, rows int) error
+	got    func(from int, m *engine.RowMsg, msg *rpc.Message, last bool)
 }
 
 // Size implements link.Decoder.
@@ -189,8 +190,8 @@ func (d *decoder) Size(from int, first *rpc.Message) (int64, error) {
 		return 0, fmt.Errorf("%s: %d x %d values need %d bytes, at most %d may be", name(m), n, m.Cols, size-overhead, d.c.Max)
 	}
 	m.From, m.To = from, d.self
-	if d.c.Check != nil {
-		if err := d.c.Check(m, n); err != nil {
+	if d.wanted != nil {
+		if err := d.wanted(m, n); err != nil {
 			return 0, fmt.Errorf("%s, %d rows of %d: %w", name(m), n, m.Cols, err)
 		}
 	}

@@ -77,6 +77,10 @@ type Config[T any] struct {
 	Service string
 	Decoder Decoder[T]
 
+	// Open is closed once items may be taken in; until then they wait on their way. It is
+	// asked for each message. nil: they may.
+	Open func() <-chan struct{}
+
 	// Lost hears of each peer that is lost or has misbehaved, from goroutines of the mesh.
 	// Left hears, in Recv, of each that has left in good order, after the last of its
 	// items. nil: nobody.
@@ -115,6 +119,11 @@ func (c *Config[T]) defaults() {
 		if *d.at <= 0 {
 			*d.at = d.to
 		}
+	}
+	if c.Open == nil {
+		open := make(chan struct{})
+		close(open)
+		c.Open = func() <-chan struct{} { return open }
 	}
 	if c.Lost == nil {
 		c.Lost = func(int, error) {}

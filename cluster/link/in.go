@@ -52,7 +52,8 @@ type InStats struct {
 type partial[T any] struct {
 	v          T
 	size       int64
-	got, count int // messages
+	got, count int  // messages
+	drop       bool // nobody receives any more: it is counted, and not kept
 }
 
 func (i *in[T]) poke() {
@@ -148,21 +149,25 @@ func (i *in[T]) take(gen int, raw *rpc.Message) error {
 	i.mesh.cfg.Got(i.from, m, false)
 	i.mu.stats.Messages++
 	if part == nil {
-		size, err := i.mesh.cfg.Decoder.Size(i.from, m)
-		if err != nil {
-			return i.bad("item %d: %w", p.seq, err)
+		drop, size := i.mesh.dropping(), int64(0)
+		if !drop {
+			if size, err = i.mesh.cfg.Decoder.Size(i.from, m); err != nil {
+				return i.bad("item %d: %w", p.seq, err)
+			}
 		}
 		// What is held by somebody who takes nothing is what the sender may have under way:
 		// a window, or one item.
 		if others := i.mu.next - 1 - i.mu.read + uint64(len(i.mu.partial)); others > 0 && i.mu.held+size > i.mu.window {
 			return i.bad("item %d of %d bytes, while %d items of %d bytes are not taken: more than its window of %d bytes", p.seq, size, others, i.mu.held, i.mu.window)
 		}
-		part = &partial[T]{size: size, count: p.count}
+		part = &partial[T]{size: size, count: p.count, drop: drop}
 		i.mu.partial[p.seq] = part
 		i.mu.held += size
 	}
-	if part.v, err = i.mesh.cfg.Decoder.Add(i.from, part.v, p.at, p.count, m); err != nil {
-		return i.bad("message %d of item %d: %w", p.at, p.seq, err)
+	if !part.drop {
+		if part.v, err = i.mesh.cfg.Decoder.Add(i.from, part.v, p.at, p.count, m); err != nil {
+			return i.bad("message %d of item %d: %w", p.at, p.seq, err)
+		}
 	}
 	part.got++
 	for {
@@ -290,6 +295,9 @@ func (m *Mesh[T]) serve(s rpc.Stream) error {
 	begin <- func(msg *rpc.Message) error {
 		switch msg.Kind {
 		case kindData:
+			if err := m.opened(s.Context()); err != nil {
+				return err
+			}
 			return i.take(gen, msg)
 		case kindBye:
 			i.left()
@@ -304,6 +312,27 @@ func (m *Mesh[T]) serve(s rpc.Stream) error {
 	}
 	i.detach(gen, err)
 	return err
+}
+
+// opened waits until items may be taken in, or nobody will take any.
+func (m *Mesh[T]) opened(ctx context.Context) error {
+	select {
+	case <-m.cfg.Open():
+		return nil
+	case <-m.drained:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-m.ctx.Done():
+		return errEnding
+	}
+}
+
+// dropping says that nobody receives any more.
+func (m *Mesh[T]) dropping() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.draining
 }
 
 // listen reads a stream: a hello, and then, once it knows how, all else.

@@ -35,6 +35,7 @@ type Mesh[T any] struct {
 	running sync.WaitGroup // the outs
 	serving sync.WaitGroup // streams and their readers
 	down    chan struct{}  // closed with the first error
+	drained chan struct{}  // closed when nobody receives any more
 
 	mu struct {
 		sync.Mutex
@@ -82,7 +83,7 @@ func New[T any](c Config[T]) (*Mesh[T], error) {
 		return nil, fmt.Errorf("make links: %w", err)
 	}
 	m := &Mesh[T]{cfg: c, born: binary.LittleEndian.Uint64(id[:]) | 1, outs: make(map[int]*out), ins: make(map[int]*in[T]),
-		leaving: make(chan struct{}), down: make(chan struct{})}
+		leaving: make(chan struct{}), down: make(chan struct{}), drained: make(chan struct{})}
 	m.mu.changed, m.mu.lost = make(chan struct{}), make(map[int]bool)
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.env = &env{rank: c.Rank, method: "/" + c.Service + "/" + method, window: c.Window, ready: c.ReadyTimeout, away: c.PeerTimeout, stall: c.StallTimeout,
@@ -360,6 +361,9 @@ func (m *Mesh[T]) Leave(ctx context.Context, why string) error {
 	if m.mu.closed {
 		m.mu.Unlock()
 		return nil
+	}
+	if !m.mu.draining {
+		close(m.drained)
 	}
 	m.mu.draining = true
 	queue := m.mu.queue

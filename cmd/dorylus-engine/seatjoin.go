@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"dorylus/cluster/ghost"
 	"dorylus/cluster/node"
 	"dorylus/cluster/pserver"
 	"dorylus/cluster/rpc"
@@ -46,7 +47,7 @@ func (s *seat) join(ctx context.Context, c *engine.Config, id ckpt.Identity, dev
 		t.w = io.Discard
 	}
 	n, err := node.Join(ctx, node.Config{
-		Rank: s.Rank, Graphs: s.Graphs, Identity: s.id, Job: s.attempt(), Settings: alike(c, id, device), WirePrecision: c.WirePrecision,
+		Rank: s.Rank, Graphs: s.Graphs, Identity: s.id, Job: s.attempt(), Settings: alike(c, id, device), WirePrecision: c.WirePrecision, Rows: ghost.Config{Await: true},
 		ReadyTimeout: s.flags.ready, PeerTimeout: s.flags.peer, Report: t.call, RPC: rpc.Options{Listener: s.listener},
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -38,6 +39,10 @@ func (t *trainer) listen() error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.inbox = &inbox{cancel: cancel, some: make(chan struct{}, 1)}
+	if x, ok := t.exchange.(engine.Expecter); ok {
+		x.Expect(t.wants)
+		t.inbox.cancel = func() { x.Expect(nil); cancel() }
+	}
 	t.inbox.done.Go(func() {
 		defer s.Close()
 		for ctx.Err() == nil {
@@ -90,27 +95,39 @@ func (b *inbox) close() {
 	}
 }
 
-// receive publishes another partition's rows. It reports whether they are news; where
-// they are left with those who read, a note of their own says so later.
-func (t *trainer) receive(s kernels.Stream, m *engine.RowMsg) (bool, error) {
+// wants says what is wrong with a message of another partition, n rows or the end of an
+// interval. It is asked before the rows themselves have come.
+func (t *trainer) wants(m *engine.RowMsg, n int) error {
 	p := t.train
 	if m.Pass == engine.Evaluation {
 		p = t.eval.pass
 	}
-	bad := func(format string, args ...any) error {
-		return fmt.Errorf("rows of interval %d, step %d, epoch %d from server %d: %s", m.Interval, m.Step, m.Epoch, m.From, fmt.Sprintf(format, args...))
-	}
 	if p == nil {
-		return false, bad("nothing is trained here")
+		return errors.New("nothing is trained here")
 	}
-	if m.Step < 0 || m.Step >= len(p.steps) || p.routes[m.Step] == nil || m.Interval < 0 || m.Interval >= len(p.intervals) || p.own.Has(m.Interval) {
-		return false, bad("the %s pass has no such rows", p.name())
+	return p.wants(m, n)
+}
+
+// receive publishes another partition's rows. It reports whether they are news; where
+// they are left with those who read, a note of their own says so later.
+func (t *trainer) receive(s kernels.Stream, m *engine.RowMsg) (bool, error) {
+	n := 0
+	if m.Cols > 0 {
+		n = len(m.Data) / m.Cols
+	}
+	err := t.wants(m, n)
+	if err == nil && len(m.Data) != n*m.Cols {
+		err = fmt.Errorf("%d values in rows of %d", len(m.Data), m.Cols)
+	}
+	if err != nil {
+		return false, fmt.Errorf("rows of interval %d, step %d, epoch %d from server %d: %w", m.Interval, m.Step, m.Epoch, m.From, err)
+	}
+	p := t.train
+	if m.Pass == engine.Evaluation {
+		p = t.eval.pass
 	}
 	pub, rows := &p.pub[p.steps[m.Step].Publish], p.routes[m.Step].recv[m.Interval]
-	cols := pub.rows.Cols
-	if m.Cols != cols || len(m.Data) != len(rows)*cols {
-		return false, bad("%d values in rows of %d instead of %d x %d", len(m.Data), m.Cols, len(rows), cols)
-	}
+	cols := m.Cols
 	fate, err := pub.write(s, m.Interval, publication{
 		epoch: m.Epoch,
 		set: func(s kernels.Stream) error {

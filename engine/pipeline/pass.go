@@ -23,6 +23,7 @@ type pass struct {
 	blocks    graph.Level  // one row per block: the level of PerBlock buffers
 	intervals []task.Range // of blocks
 	own       task.Range   // of intervals
+	ends      []int        // by partition: the interval behind its last one
 
 	full    []*kernels.Mat // by buffer: an interval's own, private rows
 	pub     []published    // by buffer: what others read

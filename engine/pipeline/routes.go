@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"dorylus/engine"
 	"dorylus/engine/graph"
 	"dorylus/engine/model"
 	"dorylus/engine/task"
@@ -186,7 +187,7 @@ func (p *pass) cut(count int, part *graph.Part) error {
 	if err != nil {
 		return err
 	}
-	p.intervals = nil
+	p.intervals, p.ends = nil, nil
 	next := 0
 	for rank, d := range all {
 		if rank == part.Rank {
@@ -200,9 +201,32 @@ func (p *pass) cut(count int, part *graph.Part) error {
 			next = r.Hi
 			p.intervals = append(p.intervals, r)
 		}
+		p.ends = append(p.ends, len(p.intervals))
 	}
 	if next != p.plan.Blocks {
 		return fmt.Errorf("the intervals of all partitions end at block %d of %d", next, p.plan.Blocks)
+	}
+	return nil
+}
+
+// wants says what is wrong with a message of another partition to this pass: n rows, or
+// the end of an interval.
+func (p *pass) wants(m *engine.RowMsg, n int) error {
+	if m.From < 0 || m.From >= len(p.ends) || m.Interval >= p.ends[m.From] || m.Interval < 0 || m.From > 0 && m.Interval < p.ends[m.From-1] || p.own.Has(m.Interval) {
+		return fmt.Errorf("the %s pass has no interval %d at server %d", p.name(), m.Interval, m.From)
+	}
+	if m.Finished {
+		if n > 0 || m.Cols > 0 {
+			return fmt.Errorf("%d rows of %d where none belong", n, m.Cols)
+		}
+		return nil
+	}
+	if m.Step < 0 || m.Step >= len(p.steps) || p.routes[m.Step] == nil {
+		return fmt.Errorf("the %s pass publishes nothing in step %d", p.name(), m.Step)
+	}
+	cols, rows := p.prog.Bufs[p.steps[m.Step].Publish].Cols, len(p.routes[m.Step].recv[m.Interval])
+	if m.Cols != cols || n != rows || n == 0 {
+		return fmt.Errorf("%d rows of %d instead of %d of %d", n, m.Cols, rows, cols)
 	}
 	return nil
 }
