@@ -117,7 +117,11 @@ func TestRowsArriveThroughTrouble(t *testing.T) {
 		chunk    int
 		window   int64
 	}{{2, 700, true, 1 << 20, 0}, {3, 250, false, 512, 40 << 10}, {4, 150, true, 512, 20 << 10}} {
-		for seed := range uint64(2) {
+		seeds := uint64(2)
+		if testing.Short() {
+			seeds = 1
+		}
+		for seed := range seeds {
 			t.Run(fmt.Sprintf("n=%d,seed=%d", o.n, seed), func(t *testing.T) {
 				testkit.Leaks(t)
 				f := &clustertest.Faults{Seed: seed, CutRate: 0.01, TwiceRate: 0.03, DelayRate: 0.02, Delay: 300 * time.Microsecond, Shuffle: true}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"dorylus/cluster/rpc"
 	"dorylus/engine/testkit"
@@ -18,7 +19,7 @@ func lone(t *testing.T) (*Mesh[*parcel], func(h hello) (*rpc.ClientStream, error
 	nobody, err := rpc.Dial("127.0.0.1:1", rpc.Plaintext(), who, rpc.Options{})
 	check(t, err)
 	m, err := New(Config[*parcel]{Service: "test.Parcels", Decoder: parcels{}, Base: Base{Rank: 0, Size: 2,
-		Peers: map[int]Peer{1: {Who: who, Addr: "10.0.0.9:7", Conn: nobody}}, Job: Job{ID: "run"}, LeaveTimeout: patience / 100}})
+		Peers: map[int]Peer{1: {Who: who, Addr: "10.0.0.9:7", Conn: nobody}}, Job: Job{ID: "run"}, LeaveTimeout: 300 * time.Millisecond}})
 	check(t, err)
 	s.Handle(m.Service())
 	s.Serve()

@@ -49,6 +49,9 @@ type ClientConfig struct {
 	// Identity proves who this is. It is not looked at with Local.
 	Identity *rpc.Identity
 	RPC      rpc.Options
+	// Stop hears that a parameter server has to go, so that the run should stop; nil:
+	// nobody.
+	Stop func()
 	// Join is how long a parameter server may take to be reached first; default 5 minutes.
 	// Grace is how long it may be out of reach later; default 20 s. Stall is how long a
 	// message may take to be sent; default 60 s.
@@ -88,6 +91,7 @@ type Client struct {
 	snap     *snapshot
 	err      error
 	closing  bool
+	again    bool
 }
 
 // snapshot is a state that is being put together.
@@ -315,6 +319,14 @@ func (c *Client) Err() error { return c.cause() }
 // Abort ends the run for all graph servers, for a reason. Close follows.
 func (c *Client) Abort(why error) { c.fail(why) }
 
+// Interrupted says that the run has stopped before its end, which the parameter servers
+// hear. Close follows.
+func (c *Client) Interrupted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.again = true
+}
+
 // Fetch implements engine.Params, as params.Replica does.
 func (c *Client) Fetch(ctx context.Context, interval, epoch int) (engine.Weights, error) {
 	return c.replica.Fetch(ctx, interval, epoch)
@@ -407,7 +419,7 @@ func (c *Client) Close() error {
 		c.closing = true
 		for _, l := range c.links {
 			if l.bye == nil {
-				l.bye = &bye{}
+				l.bye = &bye{Again: c.again}
 			}
 			l.tell()
 		}

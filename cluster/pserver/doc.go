@@ -20,6 +20,7 @@
 //	norm   of the leader                state    answers ask: weights and moments
 //	ask    for a version's state        done     answers bye
 //	bye    ends, maybe for a reason     fail     why the run has ended for all
+//	                                    stop     the run should stop: this server has to go
 //
 // A shard makes an update when all gradients are in and all clients have acknowledged the
 // version before, which they do when they have it of all shards. So shards are never more
@@ -33,7 +34,8 @@
 // (epoch, parameter, blocks) counts once. Pushes need no answer: the version that they went
 // into is one. Who stays away too long, does not read, or says what does not fit, ends the
 // run: all clients get an error with its role, rank and address. A shard that has been
-// started anew has lost the run, and says so.
+// started anew has lost the run, and says so. One that is left of an earlier attempt, with
+// nobody of its own any more, ends when it is called by a later one, which calls again.
 //
 // A shard writes no checkpoint of its own. The leader's (Client.Snapshot) has all rows and
 // moments, is as small as the model, and can be resumed from on any number of shards.

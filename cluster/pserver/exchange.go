@@ -246,6 +246,11 @@ func (c *Client) handle(l *link, m *rpc.Message) error {
 		return c.norm(l, m)
 	case kindState:
 		return c.stateOf(l, m)
+	case kindStop:
+		if c.cfg.Stop != nil {
+			c.cfg.Stop()
+		}
+		return nil
 	}
 	return fmt.Errorf("a message of kind %d, which no parameter server sends", m.Kind)
 }

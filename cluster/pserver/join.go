@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"dorylus/cluster/rpc"
 	"dorylus/engine/model"
 	"dorylus/kernels"
@@ -20,6 +23,9 @@ func (s *shard) join(h *hello, addr string) (*client, error) {
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return nil, s.err
+	}
+	if ours := s.runName(); ours != "" && rpc.Later(h.Run, ours) {
+		return nil, s.outlived(h, addr, ours)
 	}
 	if err := s.checkHello(h); err != nil {
 		if h.Rank >= 0 {
@@ -42,11 +48,34 @@ func (s *shard) join(h *hello, addr string) (*client, error) {
 	}
 	c.kick, c.wake, c.addr = make(chan struct{}), make(chan struct{}, 1), addr
 	c.stream++
-	c.sent, c.told, c.asked, c.done = h.Have, -1, -1, false
+	c.sent, c.told, c.asked, c.done, c.halted = h.Have, -1, -1, false, false
 	c.acked = max(c.acked, h.Acked)
 	c.welcome = newMessage(kindWelcome, welcome{Server: s.id, Start: h.Rank == 0 && s.ps == nil})
 	c.tell()
 	return c, nil
+}
+
+// runName is the run that this server belongs to, "" while it is nobody's. mu is held.
+func (s *shard) runName() string {
+	if s.cfg.Run == "" && s.job != nil {
+		return s.job.run
+	}
+	return s.cfg.Run
+}
+
+// outlived turns away a caller of a later attempt at the run, which may call again. If
+// nobody of its own attempt is connected, that one is over, and so is this server. mu is
+// held.
+func (s *shard) outlived(h *hello, addr, ours string) error {
+	for _, c := range s.clients {
+		if c != nil && c.kick != nil && !c.bye {
+			return status.Errorf(codes.Unavailable, "parameter server %d belongs to run %q, of which %v at %s is still connected, and %v at %s to run %q",
+				s.cfg.Shard, ours, graph(c.rank), c.addr, graph(h.Rank), addr, h.Run)
+		}
+	}
+	s.failLocked(&rpc.PeerError{Who: graph(h.Rank), Addr: addr, Err: fmt.Errorf("it belongs to run %q, which has begun; this server is left of run %q", h.Run, ours)})
+	return status.Errorf(codes.Unavailable, "parameter server %d is left of run %q, and ends now, as %v at %s belongs to run %q: another one has to take its place",
+		s.cfg.Shard, ours, graph(h.Rank), addr, h.Run)
 }
 
 // checkHello says why a caller does not belong here. mu is held.

@@ -17,7 +17,7 @@ import (
 )
 
 // protocol is the version of what follows. Both sides must have the same one.
-const protocol = 1
+const protocol = 2
 
 // The kinds of messages. more precedes any other: parts of a message that is too large
 // for one frame.
@@ -38,6 +38,7 @@ const (
 	kindState // the answer to ask
 	kindDone  // the answer to bye
 	kindFail  // why the run has ended for all
+	kindStop  // the shard is asked to go: the run should end, with a checkpoint
 )
 
 // job is what all clients must agree on.
@@ -118,9 +119,11 @@ type ask struct {
 	Version int `json:"version"`
 }
 
-// bye ends a client's part, for a reason if something is wrong.
+// bye ends a client's part, for a reason if something is wrong. Again: the run was stopped
+// before its end.
 type bye struct {
-	Why string `json:"why,omitempty"`
+	Why   string `json:"why,omitempty"`
+	Again bool   `json:"again,omitempty"`
 }
 
 // failure is why the run has ended.

@@ -147,6 +147,25 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
+// Waiting says that no graph server has joined yet.
+func (s *Server) Waiting() bool {
+	s.shard.mu.Lock()
+	defer s.shard.mu.Unlock()
+	return s.shard.job == nil
+}
+
+// Stop asks the graph servers to end the run, as this server has to go: they stop it with
+// a checkpoint and say goodbye.
+func (s *Server) Stop() { s.shard.stop() }
+
+// Unfinished says that the run was stopped before its end, as graph servers have said in
+// their goodbyes.
+func (s *Server) Unfinished() bool {
+	s.shard.mu.Lock()
+	defer s.shard.mu.Unlock()
+	return s.shard.again
+}
+
 // Close ends what streams there are, waits for them and frees all memory. Those who have
 // an answer to come get it first, unless they do not read.
 func (s *Server) Close() error {
@@ -214,6 +233,9 @@ func (s *Server) serve(st rpc.Stream) error {
 		return err
 	}
 	c, err := s.shard.join(&h, s.shard.cfg.addr(h.Rank, addrOf(st.Context())))
+	if status.Code(err) == codes.Unavailable { // it may call again
+		return err
+	}
 	if err != nil {
 		return rpc.Refuse("%s", rpc.Text(err))
 	}

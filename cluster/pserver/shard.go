@@ -28,18 +28,21 @@ type shard struct {
 	once   sync.Once
 	failed chan struct{}
 
-	mu      sync.Mutex
-	job     *adopted
-	leader  int // whose job it is
-	slices  []Slice
-	at      map[int]int    // by parameter: its slice
-	ps      *params.Server // once the leader has said what to start with
-	first   int            // the version it started with
-	clients []*client      // by rank; nil: not seen yet
-	refused map[int]error  // by rank: why not
-	kept    []*kept        // ascending; the newest version, and the one before
-	due     *due           // the epoch whose gradients are all in
-	err     error
+	mu       sync.Mutex
+	job      *adopted
+	leader   int // whose job it is
+	slices   []Slice
+	at       map[int]int    // by parameter: its slice
+	ps       *params.Server // once the leader has said what to start with
+	begun    bool           // it has, on whatever stream
+	first    int            // the version it started with
+	clients  []*client      // by rank; nil: not seen yet
+	refused  map[int]error  // by rank: why not
+	kept     []*kept        // ascending; the newest version, and the one before
+	due      *due           // the epoch whose gradients are all in
+	stopping bool           // the run was asked to stop
+	again    bool           // it has stopped before its end
+	err      error
 }
 
 // kept is a version that is retained: a client that is one version behind may ask for it.
@@ -71,6 +74,7 @@ type client struct {
 	told    int // the epoch whose norm was asked for
 	asked   int // the version whose state it wants, -1 for none
 	done    bool
+	halted  bool // it was told that the run should stop
 	welcome *rpc.Message
 	kick    chan struct{} // closed when it has come back on another stream
 	wake    chan struct{} // there may be something to send
@@ -152,10 +156,11 @@ func (s *shard) start(m *rpc.Message) error {
 		return err
 	}
 	s.mu.Lock()
-	j, began := s.job, s.ps != nil
+	j, begun := s.job, s.begun
+	s.begun = true
 	s.mu.Unlock()
-	if began {
-		return nil // it has come again on another stream
+	if begun {
+		return nil // it has come again on another stream, maybe while the first is being read
 	}
 	specs := sliced(j.Specs, s.slices)
 	cfg := params.Config{Specs: specs, FirstEpoch: h.Version, Optim: j.Optim, Blocks: j.Blocks, Device: s.cfg.Device, Gate: s}
@@ -357,11 +362,20 @@ func (s *shard) goodbye(c *client, m *rpc.Message) error {
 		return errors.New(b.Why)
 	}
 	s.mu.Lock()
+	s.again = s.again || b.Again
 	c.bye = true
 	c.tell()
 	s.mu.Unlock()
 	s.letGo()
 	return nil
+}
+
+// stop asks all clients to end the run.
+func (s *shard) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+	s.tell()
 }
 
 // parted notes that a client that has said goodbye has been answered, or has not waited
@@ -400,6 +414,11 @@ func (s *shard) next(c *client, stream int) (m *rpc.Message, last bool) {
 		c.welcome = nil
 		s.mu.Unlock()
 		return w, false
+	}
+	if s.stopping && !c.halted && !c.bye {
+		c.halted = true
+		s.mu.Unlock()
+		return newMessage(kindStop, struct{}{}), false
 	}
 	for _, k := range s.kept {
 		if k.state.Version > c.sent {

@@ -122,7 +122,7 @@ func deceived(t *testing.T, lie func(m *engine.RowMsg)) error {
 		opt.Cluster = &pipeline.Cluster{
 			Group: n.Group(), Exchange: liar{n.Exchanger(), lie}, Blocks: graph.Partition(st, split.Train, len(graphs)),
 			Connect: func(ctx context.Context, j pipeline.ParamJob) (pipeline.Server, error) {
-				return s.connect(ctx, j, c.Staleness)
+				return s.connect(ctx, j, c.Staleness, nil)
 			},
 		}
 		_, err = pipeline.Train(ctx, opt)

@@ -96,6 +96,9 @@ func (f *launchFlags) common(c *engine.Config) []string {
 	if c.Device != "auto" {
 		flags = append(flags, "--device="+c.Device)
 	}
+	if c.SpotNotice {
+		flags = append(flags, "--spot-notice")
+	}
 	return flags
 }
 

@@ -324,6 +324,15 @@ func (s *seat) lost(err error) error {
 	return err
 }
 
+// early is stoppedEarly, for a server that whoever starts lost ones shall start again.
+func (s *seat) early(ctx context.Context, err error) error {
+	var sig stopped
+	if s != nil && (s.flags.again || s.flags.goOn) && ctx.Err() != nil && errors.As(context.Cause(ctx), &sig) {
+		return stoppedError(sig, "before training began", true)
+	}
+	return stoppedEarly(ctx, err)
+}
+
 // tells is what a run's events go to: one that a launcher has started again says why.
 func (s *seat) tells(l engine.Listener) engine.Listener {
 	switch {

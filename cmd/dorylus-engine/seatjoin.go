@@ -147,7 +147,7 @@ func (s *seat) train(ctx context.Context, opt pipeline.Options, id ckpt.Identity
 		Group: n.Group(), Exchange: n.Exchanger(), Blocks: graph.Partition(opt.Store, opt.Split.Train, len(s.Graphs)),
 		Spent: r.spent, Report: r.report, Hear: r.hear,
 		Connect: func(ctx context.Context, j pipeline.ParamJob) (pipeline.Server, error) {
-			c, err := s.connect(ctx, j, opt.Config.Staleness)
+			c, err := s.connect(ctx, j, opt.Config.Staleness, func() { n.Group().Stop("interrupted") })
 			if err != nil {
 				return nil, err
 			}
@@ -161,11 +161,11 @@ func (s *seat) train(ctx context.Context, opt pipeline.Options, id ckpt.Identity
 	return res, nil
 }
 
-// connect joins the parameter servers.
-func (s *seat) connect(ctx context.Context, j pipeline.ParamJob, staleness int) (*pserver.Client, error) {
+// connect joins the parameter servers. stop is called when one of them has to go.
+func (s *seat) connect(ctx context.Context, j pipeline.ParamJob, staleness int, stop func()) (*pserver.Client, error) {
 	return pserver.Connect(ctx, pserver.ClientConfig{
 		Rank: s.Rank, Graphs: len(s.Graphs), Blocks: kernels.Span{Lo: j.Blocks.Lo, Hi: j.Blocks.Hi}, Intervals: j.Intervals,
 		Params: j.Config, Ahead: staleness + 2, Run: s.attempt(), Addrs: s.Params, Identity: s.id,
-		Join: s.flags.ready, Grace: s.flags.peer,
+		Join: s.flags.ready, Grace: s.flags.peer, Stop: stop,
 	})
 }

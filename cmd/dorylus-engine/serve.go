@@ -90,6 +90,8 @@ func (a *app) serveRoleCommand(role member.Role) *cobra.Command {
 	if role == member.Param {
 		cmd.Flags().String("device", "auto", "kernels, as those of the graph servers: the bits depend on them")
 		inGroup(cmd.Flags().Lookup("device"), groupPipeline)
+		cmd.Flags().Bool("spot-notice", false, "stop the run when EC2 gives notice that it takes this spot instance back")
+		inGroup(cmd.Flags().Lookup("spot-notice"), groupPipeline)
 	} else {
 		addSettings(cmd)
 	}
@@ -162,18 +164,23 @@ func (a *app) serve(ctx context.Context, cmd *cobra.Command, role member.Role, f
 	}
 	s, err := a.takeSeat(ctx, role, f)
 	if err != nil {
-		return stoppedEarly(ctx, err)
+		return s.early(ctx, err)
 	}
 	defer s.leave()
 	if f.columns > 0 {
 		a.columns = f.columns
 	}
 	if s.Role == member.Param {
-		device := "auto"
-		if r != nil {
-			device = r.Device
-		} else {
-			device = cmd.Flags().Lookup("device").Value.String()
+		device, spot := cmd.Flags().Lookup("device").Value.String(), cmd.Flags().Lookup("spot-notice").Value.String() == "true"
+		if r != nil { // from wherever they are set
+			device, spot = r.Device, r.SpotNotice
+		}
+		if spot {
+			var done func()
+			if ctx, done, err = a.heedSpot(ctx); err != nil {
+				return err
+			}
+			defer done()
 		}
 		return a.serveParam(ctx, s, device)
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"sync"
 	"time"
 
 	"dorylus/cluster/pserver"
@@ -12,7 +12,7 @@ import (
 )
 
 // stopTime is how long a parameter server that was told to stop waits for the graph
-// servers: they were told too, and need it for their last checkpoint.
+// servers: it has told them, and they need it for their last checkpoint.
 const stopTime = 100 * time.Second
 
 // farewell is how long the answers to goodbyes may take to reach the graph servers. One
@@ -42,19 +42,43 @@ func (a *app) serveParam(ctx context.Context, s *seat, device string) (err error
 	defer func() { err = errors.Join(err, server.Finish(farewell)) }()
 	patient, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	var late *time.Timer
+	early, heard := false, make(chan struct{})
+	late := time.NewTimer(stopTime)
+	late.Stop()
 	stop := context.AfterFunc(ctx, func() {
-		late = time.AfterFunc(stopTime, func() { cancel(context.Cause(ctx)) })
+		defer close(heard)
+		if early = ps.Waiting(); early { // there is no run yet
+			cancel(context.Cause(ctx))
+			return
+		}
+		ps.Stop()
+		late.Reset(stopTime)
+	})
+	ended := make(chan struct{})
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		select {
+		case <-late.C:
+			cancel(context.Cause(ctx))
+		case <-ended:
+		}
 	})
 	err = ps.Run(patient)
-	if !stop() && late != nil {
-		late.Stop()
+	if !stop() {
+		<-heard
 	}
+	close(ended)
+	waiting.Wait()
+	late.Stop()
 	var sig stopped
 	var peer *rpc.PeerError
 	switch told := errors.As(context.Cause(ctx), &sig); {
+	case told && early:
+		return stoppedError(sig, "before any graph server had joined", s.flags.again || s.flags.goOn)
 	case told && err == nil:
 		return stoppedError(sig, "after the graph servers had ended", true)
+	case err == nil && ps.Unfinished():
+		return &codedError{exitTryAgain, errors.New("the run was stopped before its end; it can go on from its last checkpoint")}
 	case errors.As(err, &peer): // not by a fault of its own: whether to try again is for others to say
 		return &codedError{exitTryAgain, err}
 	}
@@ -62,9 +86,4 @@ func (a *app) serveParam(ctx context.Context, s *seat, device string) (err error
 }
 
 // attempt is the name by which the servers of one attempt know each other.
-func (s *seat) attempt() string {
-	if s.Attempt == 0 {
-		return s.flags.job
-	}
-	return fmt.Sprintf("%s, attempt %d", s.flags.job, s.Attempt)
-}
+func (s *seat) attempt() string { return rpc.Attempt(s.flags.job, s.Attempt) }

@@ -88,7 +88,7 @@ func (a *app) train(ctx context.Context, r *resolved) error {
 	st, err := a.loadData(ctx, c, c.JSON || !a.seat.leads())
 	if err != nil {
 		folder.discard()
-		return stoppedEarly(ctx, err)
+		return a.seat.early(ctx, err)
 	}
 	defer st.Close()
 	runs, err := a.trainRuns(ctx, c, st, folder, bill)
@@ -178,7 +178,7 @@ func (a *app) trainRun(ctx context.Context, c engine.Config, st *store.Store, ru
 	_ = files.close() // warned of already
 	if !watch.began {
 		files.discard()
-		return s, false, stoppedEarly(ctx, err)
+		return s, false, a.seat.early(ctx, err)
 	}
 	s = tally.Summary()
 	bill.add(tally.Bill())

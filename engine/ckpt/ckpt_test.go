@@ -200,6 +200,31 @@ func TestKeepAndLatest(t *testing.T) {
 	}
 }
 
+// A checkpoint of which it cannot be known whether it is one is neither passed over nor
+// removed.
+func TestUnknownCheckpoint(t *testing.T) {
+	dir := t.TempDir()
+	mustSave(t, dir, 10, 3)
+	newer := filepath.Join(dir, "epoch-000020")
+	if err := os.Mkdir(newer, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(manifestFile, filepath.Join(newer, manifestFile)); err != nil { // to itself: nobody can read it
+		t.Fatal(err)
+	}
+	got, err := Latest(dir)
+	if err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "epoch-000020: its manifest.json cannot be read") {
+		t.Errorf("Latest is %q, %v, want an error about epoch-000020", got, err)
+	}
+	mustSave(t, dir, 30, 1)
+	if want := []string{"epoch-000020", "epoch-000030"}; !slices.Equal(names(t, dir), want) {
+		t.Errorf("after another one: %v, want %v", names(t, dir), want)
+	}
+	if got, err := Latest(dir); err != nil || filepath.Base(got) != "epoch-000030" {
+		t.Errorf("Latest is %s, %v", got, err)
+	}
+}
+
 // TestBadCheckpoints damages a checkpoint in each way and wants a line that says so.
 func TestBadCheckpoints(t *testing.T) {
 	edit := func(name string, change func([]byte) []byte) func(*testing.T, string) {

@@ -15,13 +15,17 @@ import (
 const maxManifest = 64 << 20
 
 // Latest is the folder of the newest complete checkpoint in dir. Where there is
-// none the error is fs.ErrNotExist.
+// none the error is fs.ErrNotExist; one of which it cannot be known is another error.
 func Latest(dir string) (string, error) {
 	entries, err := list(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("look for checkpoints in %s: %w", dir, short(err))
 	}
 	for _, e := range entries {
+		if e.unknown != nil { // an older one may not be what is meant
+			return "", fmt.Errorf("look at the checkpoint %s: its %s cannot be read: %w; give access to it, or remove the folder to use an older one",
+				filepath.Join(dir, e.name), manifestFile, short(e.unknown))
+		}
 		if e.complete {
 			return filepath.Join(dir, e.name), nil
 		}

@@ -151,7 +151,8 @@ type entry struct {
 	name     string
 	epoch    int
 	old      bool
-	complete bool // it has a manifest
+	complete bool  // it has a manifest
+	unknown  error // why it is not known whether it has one
 }
 
 // list is the folders of dir that are named like checkpoints, the newest first.
@@ -171,7 +172,11 @@ func list(dir string) ([]entry, error) {
 			continue
 		}
 		_, err = os.Stat(filepath.Join(dir, e.Name(), manifestFile))
-		found = append(found, entry{name: e.Name(), epoch: epoch, old: m[2] != "", complete: err == nil})
+		one := entry{name: e.Name(), epoch: epoch, old: m[2] != "", complete: err == nil}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			one.unknown = err
+		}
+		found = append(found, one)
 	}
 	slices.SortFunc(found, func(a, b entry) int {
 		if a.epoch != b.epoch {
@@ -196,6 +201,7 @@ func prune(d disk, dir, written string, keep int) error {
 		case e.name == written:
 		case e.complete && !e.old && others > 0:
 			others--
+		case e.unknown != nil: // it may be one that is worth keeping
 		default:
 			gone = append(gone, e.name)
 		}

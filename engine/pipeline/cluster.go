@@ -14,7 +14,8 @@ import (
 // Server is the parameter server, or all of them, as a run sees it.
 //
 // One that can be lost has two more methods: Err() error says why Updates was closed
-// before Close, and Abort(error), before Close, that the run has failed.
+// before Close, and Abort(error), before Close, that the run has failed. Interrupted(), of
+// one that has it, says before Close that the run has stopped before its end.
 type Server interface {
 	engine.Params
 	// Snapshot copies the newest weights and the moments that go with them to host

@@ -110,6 +110,9 @@ func Train(ctx context.Context, opt Options) (*Result, error) {
 	if a, ok := s.server.(interface{ Abort(error) }); ok && err != nil {
 		a.Abort(err)
 	}
+	if i, ok := s.server.(interface{ Interrupted() }); ok && err == nil && res.Reason == "interrupted" {
+		i.Interrupted()
+	}
 	done := engine.RunDone{Reason: "failed", Seconds: time.Since(s.start).Seconds(), PeakMem: peakMemory()}
 	if err != nil {
 		done.Error = err.Error()
