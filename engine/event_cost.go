@@ -57,12 +57,13 @@ type LambdaUsed struct {
 	Modelled bool `json:"modelled,omitempty"`
 }
 
-// LambdaHeld is what all invocations that are under way have used so far, which their
-// LambdaUsed will bill; each one takes the place of the one before, and an empty one
-// follows the last LambdaUsed. Invocations last minutes: without it a live bill, and
+// LambdaHeld is what all invocations of a graph server that are under way have used so far,
+// which their LambdaUsed will bill; each one takes the place of the one before of the same
+// server, and an empty one follows its last LambdaUsed. Invocations last minutes: without it a live bill, and
 // with it a limit, would lag behind.
 type LambdaHeld struct {
-	MBms        map[string]int64 `json:"mb_ms"` // MB times milliseconds since their start, by architecture
+	Server      int              `json:"server,omitempty"` // its rank
+	MBms        map[string]int64 `json:"mb_ms"`            // MB times milliseconds since their start, by architecture
 	Invocations int64            `json:"invocations"`
 }
 

@@ -25,6 +25,8 @@ type reporter struct {
 	bills bytes.Buffer // of all that this server has spent, of which told bytes were given
 	spend *sink.JSONL
 	told  int
+	// held is what the Lambda invocations under way use, where it is news.
+	held  *engine.LambdaHeld
 	known map[int]int // at the leader: how many bytes of their bills others have given
 	bad   error
 
@@ -50,9 +52,12 @@ func (r *reporter) Event(e engine.Event) {
 	if r.seat.leads() {
 		return
 	}
-	switch e.(type) {
+	switch e := e.(type) {
 	case engine.LambdaUsed, engine.Moved:
 		r.spend.Event(e)
+	case engine.LambdaHeld:
+		e.Server = r.seat.Rank
+		r.held = &e // the newest is enough
 	case engine.TaskDone, engine.Wired:
 		r.sums.Event(e)
 	}
@@ -67,6 +72,10 @@ func (r *reporter) spent() ([]byte, error) { return r.billsFrom(r.told) }
 func (r *reporter) billsFrom(lo int) ([]byte, error) {
 	if r.seat.leads() {
 		return nil, nil
+	}
+	if r.held != nil {
+		r.spend.Event(*r.held)
+		r.held = nil
 	}
 	if err := errors.Join(r.spend.Close(), r.bad); err != nil {
 		return nil, fmt.Errorf("report to graph server 0: %w", err)

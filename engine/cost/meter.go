@@ -13,8 +13,8 @@ import (
 // again stays spent. The zero Meter is ready.
 type Meter struct {
 	rates *engine.Rates
-	use   Usage // of this segment, but for held
-	held  engine.LambdaHeld
+	use   Usage                     // of this segment, but for held
+	held  map[int]engine.LambdaHeld // by server
 
 	segments    int
 	pastSeconds float64
@@ -45,7 +45,10 @@ func (m *Meter) Event(e engine.Event) {
 		m.use.Logged += e.Logged
 		m.use.Modelled = m.use.Modelled || e.Modelled
 	case engine.LambdaHeld:
-		m.held = e
+		if m.held == nil {
+			m.held = map[int]engine.LambdaHeld{}
+		}
+		m.held[e.Server] = e
 	case engine.Moved:
 		m.use.Zone += e.Zone
 		m.use.NAT += e.NAT
@@ -59,7 +62,7 @@ func (m *Meter) begin(rates *engine.Rates) {
 		m.past, m.pastSeconds = m.Bill(), m.Seconds()
 	}
 	m.segments++
-	m.rates, m.use, m.held = rates, Usage{Modelled: m.use.Modelled}, engine.LambdaHeld{}
+	m.rates, m.use, m.held = rates, Usage{Modelled: m.use.Modelled}, nil
 }
 
 // pass moves the time to at, or by took where at is not known.
@@ -73,7 +76,11 @@ func (m *Meter) pass(at, took float64) {
 
 // Bill is what the run has cost so far, all segments together.
 func (m *Meter) Bill() Bill {
-	b := m.use.with(m.held).Bill(m.rates)
+	use := m.use
+	for _, h := range m.held { // sums of integers: in any order
+		use = use.with(h)
+	}
+	b := use.Bill(m.rates)
 	if m.segments > 1 {
 		b = m.past.Plus(b)
 	}
