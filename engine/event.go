@@ -62,6 +62,9 @@ type TaskDone struct {
 	// Age[a] counts source intervals whose rows were a epochs older than the
 	// reader's epoch. nil but for gathers of a training epoch.
 	Age []int64 `json:"age,omitempty"`
+	// AgeFrom are the counts of Age by the partition that has the source. nil where there
+	// is one partition.
+	AgeFrom Ages `json:"age_from,omitempty"`
 }
 
 // EpochDone closes a training epoch: every interval has finished it and its

@@ -18,6 +18,11 @@ type ServerDone struct {
 	Received       int64 `json:"bytes_received"`
 	ParamsSent     int64 `json:"parameter_bytes_sent"`
 	ParamsReceived int64 `json:"parameter_bytes_received"`
+	// RowAgeFrom counts the rows that this server's gathers of training epochs have read,
+	// by the rank of the server that has them, itself included, and by their age in epochs,
+	// as TaskDone.AgeFrom does. It is of this process, so epochs before a resume or a
+	// restart do not count.
+	RowAgeFrom Ages `json:"row_age_from,omitempty"`
 }
 
 // Kind implements Event.

@@ -25,7 +25,7 @@ type outcome struct {
 	job
 	worker      int
 	start, took time.Duration
-	age         []int64
+	age         engine.Ages // what a gather has read; see published.read
 	err         error
 }
 
@@ -40,7 +40,7 @@ type lostWork struct{ error }
 func (l lostWork) Unwrap() error { return l.error }
 
 // exec runs a job to completion, its pushes included.
-func (t *trainer) exec(ctx context.Context, s kernels.Stream, j *job) (age []int64, err error) {
+func (t *trainer) exec(ctx context.Context, s kernels.Stream, j *job) (age engine.Ages, err error) {
 	step := &j.p.steps[j.t.Step]
 	switch {
 	case step.Gather != nil:
@@ -87,7 +87,7 @@ func (t *trainer) pinnedForAny(j *job) func(context.Context) (engine.Weights, er
 	}
 }
 
-func (t *trainer) gather(ctx context.Context, s kernels.Stream, j *job, step *model.Step) ([]int64, error) {
+func (t *trainer) gather(ctx context.Context, s kernels.Stream, j *job, step *model.Step) (engine.Ages, error) {
 	w, err := t.pinned(ctx, j, step)
 	if err != nil {
 		return nil, err
@@ -115,9 +115,9 @@ func (t *trainer) gather(ctx context.Context, s kernels.Stream, j *job, step *mo
 	}
 	sources := args.sources[j.t.Interval-p.own.Lo]
 	if pub.latch == nil {
-		return []int64{int64(len(sources))}, run()
+		return engine.Ages{{int64(len(sources))}}, run()
 	}
-	age := pub.read(s, sources, j.t.Epoch, nil, func() { err = run() })
+	age := pub.read(s, sources, j.t.Epoch, func() { err = run() })
 	return age, err
 }
 

@@ -157,7 +157,7 @@ func (p *pass) bind(in *inputs, w *workers, c passConfig) error {
 				return fmt.Errorf("bind published buffer %s: %w", spec.Name, err)
 			}
 		}
-		p.pub[b] = newPublished(rows, level, p.intervals, c.latched)
+		p.pub[b] = p.publish(rows, level, c.latched)
 	}
 	return nil
 }

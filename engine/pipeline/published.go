@@ -3,8 +3,8 @@ package pipeline
 import (
 	"sync"
 
+	"dorylus/engine"
 	"dorylus/engine/graph"
-	"dorylus/engine/task"
 	"dorylus/kernels"
 )
 
@@ -24,6 +24,7 @@ type published struct {
 	rows  *kernels.Mat
 	spans []kernels.Span // by interval
 	latch []latch        // by interval; nil where the scheduler alone keeps order
+	ends  []int          // by partition: the interval behind its last one
 }
 
 type latch struct {
@@ -41,39 +42,42 @@ type publication struct {
 	made func(error)
 }
 
-func newPublished(rows *kernels.Mat, level *graph.Level, intervals []task.Range, latched bool) published {
-	p := published{rows: rows, spans: make([]kernels.Span, len(intervals))}
-	for i, r := range intervals {
-		p.spans[i] = level.Span(r)
+// publish makes rows of a level the ones that others read.
+func (p *pass) publish(rows *kernels.Mat, level *graph.Level, latched bool) published {
+	pub := published{rows: rows, spans: make([]kernels.Span, len(p.intervals)), ends: p.ends}
+	for i, r := range p.intervals {
+		pub.spans[i] = level.Span(r)
 	}
 	if latched {
-		p.latch = make([]latch, len(intervals))
-		for i := range p.latch {
-			p.latch[i].epoch = -1
+		pub.latch = make([]latch, len(p.intervals))
+		for i := range pub.latch {
+			pub.latch[i].epoch = -1
 		}
 	}
-	return p
+	return pub
 }
 
-// read holds the sources' latches while f gathers, and adds the ages of their
-// rows, in epochs before the reader's, to age. s is the reader's stream.
-func (p *published) read(s kernels.Stream, sources []int32, epoch int, age []int64, f func()) []int64 {
+// read holds the latches of the sources, ascending, while f gathers, and counts the
+// sources by the partitions that have them and by the ages of their rows, in epochs
+// before the reader's. s is the reader's stream.
+func (p *published) read(s kernels.Stream, sources []int32, epoch int, f func()) engine.Ages {
+	ages, part := engine.NewAges(len(p.ends)), 0
 	for _, j := range sources {
+		for int(j) >= p.ends[part] {
+			part++
+		}
 		l := &p.latch[j]
 		l.mu.Lock()
 		l.readers++
-		a := max(epoch-l.epoch, 0)
+		age := max(epoch-l.epoch, 0)
 		l.mu.Unlock()
-		for len(age) <= a {
-			age = append(age, 0)
-		}
-		age[a]++
+		ages.Count(part, age, 1)
 	}
 	f()
 	for _, j := range sources {
 		p.latch[j].release(s)
 	}
-	return age
+	return ages
 }
 
 // release ends one reader's hold, and makes what was left.

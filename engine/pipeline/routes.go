@@ -174,7 +174,7 @@ func decodeNeeds(data []byte, hops int) ([]graph.Need, error) {
 // before it; own are its numbers.
 func (p *pass) cut(count int, part *graph.Part) error {
 	mine := p.plan.Cut(count)
-	p.intervals, p.own = mine, task.Range{Hi: len(mine)}
+	p.intervals, p.own, p.ends = mine, task.Range{Hi: len(mine)}, []int{len(mine)}
 	if part == nil {
 		return nil
 	}

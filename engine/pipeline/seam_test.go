@@ -122,7 +122,7 @@ func TestPublishedRowsAreNotTorn(t *testing.T) {
 	o := options(t)
 	rows, err := o.Device.Alloc(64, 32)
 	check(t, err)
-	pub := published{rows: rows, spans: []kernels.Span{{Lo: 0, Hi: 32}, {Lo: 32, Hi: 64}}, latch: make([]latch, 2)}
+	pub := published{rows: rows, spans: []kernels.Span{{Lo: 0, Hi: 32}, {Lo: 32, Hi: 64}}, latch: make([]latch, 2), ends: []int{2}}
 	for i := range pub.latch {
 		pub.latch[i].epoch = -1
 	}
@@ -162,7 +162,7 @@ func TestPublishedRowsAreNotTorn(t *testing.T) {
 		s := stream()
 		wg.Go(func() {
 			for range 200 {
-				pub.read(s, []int32{0, 1}, 200, nil, func() {
+				pub.read(s, []int32{0, 1}, 200, func() {
 					for _, span := range pub.spans {
 						first := pub.rows.Row(span.Lo)[0]
 						for r := span.Lo; r < span.Hi; r++ {
@@ -189,8 +189,8 @@ func TestPublishedRowsAreNotTorn(t *testing.T) {
 	}
 	// What comes while somebody reads is left, the newest of it is made by the last reader.
 	var order []int
-	pub.read(s, []int32{0}, 201, nil, func() {
-		pub.read(s, []int32{0}, 201, nil, func() {
+	pub.read(s, []int32{0}, 201, func() {
+		pub.read(s, []int32{0}, 201, func() {
 			for _, e := range []int{201, 203, 202} {
 				set := func(kernels.Stream) error { order = append(order, e); return nil }
 				fate, _ := pub.write(s, 0, publication{epoch: e, set: set, made: func(error) { order = append(order, -e) }})

@@ -363,7 +363,9 @@ func (t *trainer) complete(o outcome) {
 		t.endEval()
 		return
 	}
-	e.Age = o.age
+	if e.Age = o.age.Total(); t.cfg.Partitions > 1 {
+		e.AgeFrom = o.age
+	}
 	t.listener.Event(e)
 	t.feed(t.machine.Step(sched.Input{Done: &o.t.ID}))
 }
