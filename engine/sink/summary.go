@@ -51,7 +51,8 @@ type Summary struct {
 	RowAge map[int]int64 `json:"row_age"`
 
 	// Servers has the graph servers of a run on several, by rank; PeakMemory is then the
-	// largest of theirs.
+	// largest of theirs. Servers[r].RowAgeFrom[s] is the part of RowAge that r has read of
+	// s; where a run was resumed or restarted, since then. Of several runs it is the first's.
 	Servers []engine.ServerDone `json:"servers,omitempty"`
 
 	// Moved are the bytes that have gone to Lambda workers and back; nil where there are

@@ -121,7 +121,8 @@ func (t *Tally) taskTable(b *strings.Builder) {
 		percent(Number(training/(epochTime*float64(s.Threads)))))
 }
 
-// stalenessTable is the histogram of the rows that gathers read.
+// stalenessTable is the histogram of the rows that gathers read, of several servers by
+// pair.
 func (t *Tally) stalenessTable(b *strings.Builder) {
 	s := t.Summary()
 	if len(s.RowAge) == 0 {
@@ -130,4 +131,5 @@ func (t *Tally) stalenessTable(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "Age of the rows that gathers read, in epochs: %s\n", histogram(s.RowAge))
 	fmt.Fprintf(b, "Staleness of these rows, bound %d: %s\n", s.Bound, histogram(s.Staleness))
+	b.WriteString(s.pairs(""))
 }

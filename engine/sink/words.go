@@ -21,6 +21,9 @@ func (s Summary) Words() string {
 		seconds(s.EpochSeconds), seconds(s.TotalSeconds), s.taskWords())
 	if s.Pipeline == "async" {
 		fmt.Fprintf(&b, "Staleness  %s (bound %d)\n", histogram(s.Staleness), s.Bound)
+		if len(s.Runs) == 0 {
+			b.WriteString(s.pairs("           "))
+		}
 	}
 	fmt.Fprintf(&b, "Memory     %s at most\n", size(s.PeakMemory))
 	s.serverWords(&b)
