@@ -29,6 +29,7 @@ type reporter struct {
 	held  *engine.LambdaHeld
 	known map[int]int // at the leader: how many bytes of their bills others have given
 	bad   error
+	ages  engine.Ages // of the rows that this server has read, by who has them
 
 	node   *node.Node
 	params *pserver.Client
@@ -49,6 +50,9 @@ func (r *reporter) fail(err error) { r.bad = err }
 // Event implements engine.Listener.
 func (r *reporter) Event(e engine.Event) {
 	r.to.Event(e)
+	if d, ok := e.(engine.TaskDone); ok {
+		r.ages = r.ages.Add(d.AgeFrom)
+	}
 	if r.seat.leads() {
 		return
 	}
@@ -108,7 +112,7 @@ func (r *reporter) report() ([]byte, error) {
 }
 
 func (r *reporter) done() engine.ServerDone {
-	d := engine.ServerDone{Rank: r.seat.Rank, Address: r.seat.Self(), PeakMem: pipeline.PeakMemory()}
+	d := engine.ServerDone{Rank: r.seat.Rank, Address: r.seat.Self(), PeakMem: pipeline.PeakMemory(), RowAgeFrom: r.ages}
 	moved := r.node.Counters()
 	for p := range engine.Passes {
 		sent, _ := moved.Rows.Total(engine.Pass(p))
