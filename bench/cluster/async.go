@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+
+	"dorylus/engine"
 )
 
 // asyncRow is runs of four graph servers with bounded staleness, by seed.
@@ -16,22 +19,30 @@ type asyncRow struct {
 	Accuracy []float64 `json:"test_accuracy"` // after the epoch that is best in validation
 	Mean     float64   `json:"mean_test_accuracy"`
 	Epoch    float64   `json:"epoch_seconds"` // the mean of the runs' medians
-	// Ages counts the rows read in gathers by their age in epochs, by the graph server that
-	// has read them; a row is stale by its age less one.
-	Ages [][]int64 `json:"row_ages"`
+	// From[r][s] counts the rows of graph server s that r has read in gathers, by their age
+	// in epochs; a row is stale by its age less one.
+	From []engine.Ages `json:"row_age_from"`
 }
 
-// oldest is the greatest age of a row that any server has read.
-func (a *asyncRow) oldest() int {
-	oldest := 0
-	for _, ages := range a.Ages {
-		for age, n := range ages {
-			if n > 0 {
-				oldest = max(oldest, age)
+// graphs is how many graph servers the runs have.
+const graphs = 4
+
+// oldest is the greatest age of a row that r has read of s, for each r and s; -1 of none.
+func (a *asyncRow) oldest() (pairs [graphs][graphs]int) {
+	for r := range pairs {
+		for s := range pairs[r] {
+			pairs[r][s] = -1
+			if r >= len(a.From) || s >= len(a.From[r]) {
+				continue
+			}
+			for age, n := range a.From[r][s] {
+				if n > 0 {
+					pairs[r][s] = age
+				}
 			}
 		}
 	}
-	return oldest
+	return pairs
 }
 
 // points is by how many points async runs may be worse than sync ones.
@@ -86,8 +97,20 @@ func (r *report) judgeAsync(row asyncRow, sync float64) {
 	}
 	r.most("accuracy", what+": points below sync runs", 100*(sync-row.Mean), points, fmt.Sprintf("%.2f %% and %.2f %%", 100*row.Mean, 100*sync))
 	// An age of 0 is a row of the same epoch, or of an evaluation; one of 1 what the
-	// bound does not count.
-	r.most("staleness", what+": the oldest row that was read, in epochs, less one", float64(max(0, row.oldest()-1)), float64(row.Bound), fmt.Sprintf("%d graph servers have told", len(row.Ages)))
+	// bound does not count. Each pair of servers has to keep the bound, and to have told.
+	told, worst, by, of := 0, -1, 0, 0
+	for reader, sources := range row.oldest() {
+		for source, age := range sources {
+			if age >= 0 {
+				told++
+			}
+			if age > worst {
+				worst, by, of = age, reader, source
+			}
+		}
+	}
+	r.least("pairs", what+": pairs of graph servers that have told what they read", float64(told), graphs*graphs, "")
+	r.most("staleness", what+": the oldest row that a graph server has read of another, in epochs, less one", float64(max(0, worst-1)), float64(row.Bound), fmt.Sprintf("server %d of server %d", by, of))
 }
 
 // seeded makes the runs of a row.
@@ -102,7 +125,7 @@ func (l *lab) seeded(row asyncRow, seeds int, flags []string) (asyncRow, error) 
 			p = newPauser(uint64(seed))
 			meanwhile = p.work
 		}
-		got, err := l.trainWhile(set{4, 2}, meanwhile, slices.Concat(flags, []string{fmt.Sprintf("--seed=%d", seed)})...)
+		got, err := l.trainWhile(set{graphs, 2}, meanwhile, slices.Concat(flags, []string{fmt.Sprintf("--seed=%d", seed)})...)
 		if err == nil && p != nil {
 			err = p.err
 		}
@@ -115,15 +138,10 @@ func (l *lab) seeded(row asyncRow, seeds int, flags []string) (asyncRow, error) 
 		row.Accuracy = append(row.Accuracy, got.summary.TestAcc)
 		row.Epoch += got.summary.EpochSeconds / float64(seeds)
 		for rank, s := range got.servers {
-			if rank == len(row.Ages) {
-				row.Ages = append(row.Ages, nil)
+			if rank == len(row.From) {
+				row.From = append(row.From, nil)
 			}
-			for age, n := range s.Ages {
-				for len(row.Ages[rank]) <= age {
-					row.Ages[rank] = append(row.Ages[rank], 0)
-				}
-				row.Ages[rank][age] += n
-			}
+			row.From[rank] = row.From[rank].Add(s.From)
 		}
 	}
 	row.Mean = mean(row.Accuracy)
@@ -142,7 +160,7 @@ func (r *report) printAsync(w io.Writer) {
 	if len(r.Async) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nfour graph servers\tpipeline\tseeds\ttest accuracy\tms an epoch\tpauses\trows read of age 0, 1, 2, ...")
+	fmt.Fprintln(w, "\nfour graph servers\tpipeline\tseeds\ttest accuracy\tms an epoch\tpauses\trows read of age 0, 1, 2, ...\toldest of each source / by reader")
 	for _, a := range r.Async {
 		how := "sync"
 		if a.Bound >= 0 {
@@ -151,15 +169,14 @@ func (r *report) printAsync(w io.Writer) {
 		if a.Paused {
 			how += ", delayed"
 		}
-		var ages []int64
-		for _, of := range a.Ages {
-			for age, n := range of {
-				for len(ages) <= age {
-					ages = append(ages, 0)
-				}
-				ages[age] += n
-			}
+		var all engine.Ages
+		for _, from := range a.From {
+			all = all.Add(from)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.2f %%\t%.0f\t%d\t%d\n", a.Data, how, len(a.Accuracy), 100*a.Mean, 1000*a.Epoch, a.Pauses, ages)
+		var pairs []string
+		for _, sources := range a.oldest() {
+			pairs = append(pairs, strings.Trim(fmt.Sprint(sources), "[]"))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.2f %%\t%.0f\t%d\t%d\t%s\n", a.Data, how, len(a.Accuracy), 100*a.Mean, 1000*a.Epoch, a.Pauses, all.Total(), strings.Join(pairs, " / "))
 	}
 }

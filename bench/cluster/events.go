@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
+
+	"dorylus/engine"
 )
 
 // server is what a graph server says of itself in the events, at the end of a run.
@@ -19,14 +22,15 @@ type server struct {
 	Params     int64 `json:"parameter_bytes_sent"`
 	ParamsRecv int64 `json:"parameter_bytes_received"`
 
-	// Ages counts the rows that it has read in gathers by their age in epochs; Seconds is
-	// what its tasks took, by kind.
-	Ages    []int64            `json:"-"`
+	// From counts the rows that it has read in gathers, by the server that has them and by
+	// their age in epochs; Seconds is what its tasks took, by kind.
+	From    engine.Ages        `json:"row_age_from"`
 	Seconds map[string]float64 `json:"-"`
 }
 
 // readServers reads what the graph servers have told, by rank, and what each epoch has
-// taken. The sums of a server's tasks precede what it says of itself.
+// taken. The sums of a server's tasks precede what it says of itself; what it has read of
+// each server has to be what its tasks have read.
 func readServers(path string) (all []server, epochs []float64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -34,6 +38,7 @@ func readServers(path string) (all []server, epochs []float64, err error) {
 	}
 	defer f.Close()
 	next := server{Seconds: map[string]float64{}}
+	var ages engine.Ages // of next's tasks
 	in := bufio.NewScanner(f)
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
@@ -48,19 +53,14 @@ func readServers(path string) (all []server, epochs []float64, err error) {
 		}
 		switch e.Event {
 		case "run_start": // of a run that was resumed only the last part counts
-			all, epochs, next = nil, nil, server{Seconds: map[string]float64{}}
+			all, epochs, next, ages = nil, nil, server{Seconds: map[string]float64{}}, nil
 		case "epoch":
 			epochs = append(epochs, e.Took)
 		case "tasks":
 			for kind, n := range e.Nanos {
 				next.Seconds[kind] += float64(n) / 1e9
 			}
-			for age, n := range e.Age {
-				for len(next.Ages) <= age {
-					next.Ages = append(next.Ages, 0)
-				}
-				next.Ages[age] += n
-			}
+			ages = ages.Add(engine.Ages{e.Age})
 		case "server":
 			if err := json.Unmarshal(in.Bytes(), &next); err != nil {
 				return nil, nil, fmt.Errorf("read %s: %w", path, err)
@@ -68,8 +68,11 @@ func readServers(path string) (all []server, epochs []float64, err error) {
 			if next.Rank != len(all) {
 				return nil, nil, fmt.Errorf("read %s: graph server %d speaks after %d others", path, next.Rank, len(all))
 			}
+			if by, of := next.From.Total(), ages.Total(); len(next.From) > 0 && !slices.Equal(by, of) {
+				return nil, nil, fmt.Errorf("read %s: graph server %d has read rows of ages %v, by the servers that have them %v", path, next.Rank, of, by)
+			}
 			all = append(all, next)
-			next = server{Seconds: map[string]float64{}}
+			next, ages = server{Seconds: map[string]float64{}}, nil
 		}
 	}
 	if err := in.Err(); err != nil {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"dorylus/engine"
 )
 
 func TestReadServers(t *testing.T) {
@@ -18,7 +20,7 @@ func TestReadServers(t *testing.T) {
 {"event":"epoch","epoch":2,"seconds":0.5}
 {"event":"tasks","epoch":3,"nanoseconds":{"AV":1000000000},"age":[4,0,2]}
 {"event":"epoch","epoch":3,"seconds":1.5}
-{"event":"server","rank":0,"peak_memory_bytes":7,"row_value_bytes_sent":40,"row_bytes_sent":30,"row_framing_bytes_sent":2,"bytes_sent":50,"bytes_received":3}
+{"event":"server","rank":0,"peak_memory_bytes":7,"row_value_bytes_sent":40,"row_bytes_sent":30,"row_framing_bytes_sent":2,"bytes_sent":50,"bytes_received":3,"row_age_from":[[4,1],[5,0,2]]}
 {"event":"tasks","epoch":2,"nanoseconds":{"GA":250000000}}
 {"event":"server","rank":1,"bytes_sent":60}
 {"event":"run_done"}
@@ -35,16 +37,20 @@ func TestReadServers(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	a, b := all[0], all[1]
-	if a.Seconds["AV"] != 3 || a.Seconds["GA"] != 0.5 || !slices.Equal(a.Ages, []int64{9, 1, 2}) || a.Sent != 50 || a.Received != 3 || a.RowValues != 40 || a.Peak != 7 {
+	if a.Seconds["AV"] != 3 || a.Seconds["GA"] != 0.5 || len(a.From) != 2 || !slices.Equal(a.From[1], []int64{5, 0, 2}) || a.Sent != 50 || a.Received != 3 || a.RowValues != 40 || a.Peak != 7 {
 		t.Errorf("graph server 0: %+v", a)
 	}
-	if b.Seconds["GA"] != 0.25 || len(b.Ages) != 0 || b.Sent != 60 {
+	if b.Seconds["GA"] != 0.25 || len(b.From) != 0 || b.Sent != 60 {
 		t.Errorf("graph server 1: %+v", b)
 	}
 	if r := (&run{epochs: epochs}); len(epochs) != 2 || r.meanEpoch() != 1 {
 		t.Errorf("epochs of the last part took %v", epochs)
 	}
-	for bad, why := range map[string]string{"{": "unexpected end", `{"event":"server","rank":1}`: "graph server 1 speaks after 0 others"} {
+	for bad, why := range map[string]string{
+		"{":                           "unexpected end",
+		`{"event":"server","rank":1}`: "graph server 1 speaks after 0 others",
+		"{\"event\":\"tasks\",\"age\":[3,1]}\n{\"event\":\"server\",\"rank\":0,\"row_age_from\":[[1],[1,1]]}": "graph server 0 has read rows of ages [3 1], by the servers that have them [2 1]",
+	} {
 		if _, _, err := read(bad); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v, want %q", bad, err, why)
 		}
@@ -108,12 +114,25 @@ func TestRunsAreJudged(t *testing.T) {
 		t.Errorf("%d missed of %+v", r.missed(), r.Goals)
 	}
 	r = report{}
-	r.judgeAsync(asyncRow{Bound: 1, Mean: 0.80, Ages: [][]int64{{9}, {5, 5, 1}}}, 0.81)
+	row := asyncRow{Bound: 1, Mean: 0.80}
+	for range graphs {
+		row.From = append(row.From, engine.Ages{{9}, {5, 5, 1}, {1, 1}, {1, 1}})
+	}
+	r.judgeAsync(row, 0.81)
 	if r.missed() != 0 {
 		t.Errorf("missed: %+v", r.Goals)
 	}
-	r.judgeAsync(asyncRow{Bound: 1, Mean: 0.79, Ages: [][]int64{{9}, {5, 5, 1, 1, 0}}}, 0.81)
-	if r.missed() != 2 {
-		t.Errorf("%d missed: %+v", r.missed(), r.Goals)
+	row.Mean = 0.79
+	row.From[2] = engine.Ages{{9}, {9}, {9}, {5, 5, 1, 1, 0}}
+	row.From[3] = engine.Ages{{9}, {9}, {0, 0}, {9}}
+	r.judgeAsync(row, 0.81)
+	missed := map[string]goal{}
+	for _, g := range r.Goals {
+		if !g.Pass {
+			missed[g.ID] = g
+		}
+	}
+	if g := missed["staleness"]; len(missed) != 3 || g.Value != 2 || g.Note != "server 2 of server 3" || missed["pairs"].Value != 15 {
+		t.Errorf("missed: %+v", missed)
 	}
 }
