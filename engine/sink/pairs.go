@@ -37,7 +37,7 @@ func (s *Summary) pairs(indent string) string {
 	fmt.Fprintln(w)
 	w.Flush()
 	var out strings.Builder
-	fmt.Fprintf(&out, "%sAge of the oldest row that a server has read of each, in epochs, and %%%% of age 0/1/...\n", indent)
+	fmt.Fprintf(&out, "%sAge of the oldest row that a server has read of each, in epochs, and %% of age 0/1/...\n", indent)
 	for line := range strings.Lines(b.String()) {
 		out.WriteString(indent + line)
 	}

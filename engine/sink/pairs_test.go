@@ -37,6 +37,7 @@ func TestPairsOfServers(t *testing.T) {
 		return []int64{1, 3}
 	})
 	const want = `
+Age of the oldest row that a server has read of each, in epochs, and % of age 0/1/...
   reader \ source     0           1       2
                 0  0: 100  2: >99/<1/<1  1: 25/75
                 1  1: 25/75       0: 100  1: 25/75
