@@ -42,7 +42,8 @@ type Config struct {
 	Window int64
 
 	// ReadyTimeout is how long all may take to be there; 0: 5 min. PeerTimeout is how
-	// long one whose connection is broken may stay away; 0: 30 s. StallTimeout is how long
+	// long one whose connection is broken may stay away; 0: 30 s; one that falls silent
+	// counts as broken after 10 to 20 s. StallTimeout is how long
 	// one may take nothing; 0: 5 min. GatherTimeout bounds the waiting for what all have
 	// to give; 0: 15 min. LeaveTimeout is how long a farewell may take; 0: 5 s.
 	ReadyTimeout, PeerTimeout, StallTimeout, GatherTimeout, LeaveTimeout time.Duration

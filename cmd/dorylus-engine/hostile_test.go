@@ -46,7 +46,11 @@ func TestAServerThatLiesIsNamed(t *testing.T) {
 		"pass publishes nothing in":    func(m *engine.RowMsg) { m.Step, m.Finished, m.Cols, m.Data = 0, false, 16, big },
 		"has no interval 0 at server":  func(m *engine.RowMsg) { m.Interval = 0 },
 	} {
-		err := deceived(t, lie)
+		err := beside(t, time.Minute, func(ctx context.Context, n *node.Node, opt pipeline.Options) error {
+			opt.Cluster.Exchange = liar{n.Exchanger(), lie}
+			_, err := pipeline.Train(ctx, opt)
+			return err
+		})
 		var p *rpc.PeerError
 		if !errors.As(err, &p) || p.Who.Role != rpc.Graph || p.Who.Rank != 1 || !strings.Contains(err.Error(), "it sends what does not fit") || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want an error of graph server 1 with %q", err, says)
@@ -54,9 +58,23 @@ func TestAServerThatLiesIsNamed(t *testing.T) {
 	}
 }
 
-// deceived trains on two graph servers, of which the second lies, and is the error of the
-// first.
-func deceived(t *testing.T, lie func(m *engine.RowMsg)) error {
+// A graph server that is there and does nothing is named when --stall-timeout is over.
+func TestAServerThatDoesNothingIsNamed(t *testing.T) {
+	testkit.Leaks(t)
+	err := beside(t, 300*time.Millisecond, func(_ context.Context, n *node.Node, _ pipeline.Options) error {
+		<-n.Down()
+		return n.Err()
+	})
+	var p *rpc.PeerError
+	if !errors.As(err, &p) || p.Who.Role != rpc.Graph || p.Who.Rank != 1 || !strings.Contains(err.Error(), "gave nothing for 300ms") {
+		t.Errorf("%v, want an error of graph server 1, that gave nothing", err)
+	}
+}
+
+// beside trains on two graph servers, and is the error of the first. What the second does
+// is for the test to say; its opt is what it would train with.
+func beside(t *testing.T, stall time.Duration, second func(ctx context.Context, n *node.Node, opt pipeline.Options) error) error {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	authority, err := certs.New(certs.DevRun, time.Hour)
@@ -75,7 +93,7 @@ func deceived(t *testing.T, lie func(m *engine.RowMsg)) error {
 		id, err := authority.Identity(rpc.Graph, rank)
 		check(err)
 		graphs = append(graphs, lis.Addr().String())
-		seats[rank] = &seat{flags: &serveFlags{job: "lies", ready: time.Minute, peer: time.Minute}, id: id, listener: lis, w: io.Discard}
+		seats[rank] = &seat{flags: &serveFlags{job: "lies", ready: time.Minute, peer: time.Minute, stall: stall}, id: id, listener: lis, w: io.Discard}
 	}
 	id, err := authority.Identity(rpc.Param, 0)
 	check(err)
@@ -120,12 +138,12 @@ func deceived(t *testing.T, lie func(m *engine.RowMsg)) error {
 			return err
 		}
 		opt.Cluster = &pipeline.Cluster{
-			Group: n.Group(), Exchange: liar{n.Exchanger(), lie}, Blocks: graph.Partition(st, split.Train, len(graphs)),
+			Group: n.Group(), Exchange: n.Exchanger(), Blocks: graph.Partition(st, split.Train, len(graphs)),
 			Connect: func(ctx context.Context, j pipeline.ParamJob) (pipeline.Server, error) {
 				return s.connect(ctx, j, c.Staleness, nil)
 			},
 		}
-		_, err = pipeline.Train(ctx, opt)
+		err = second(ctx, n, opt)
 		n.Fail(err)
 		return errors.Join(err, n.Close(), device.Close())
 	}
@@ -136,7 +154,7 @@ func deceived(t *testing.T, lie func(m *engine.RowMsg)) error {
 	}
 	wg.Wait()
 	if errs[1] == nil {
-		t.Error("who lies ends well")
+		t.Error("the second ends well")
 	}
 	return errs[0]
 }

@@ -31,7 +31,8 @@ func (a *app) launchCommand() *cobra.Command {
 type launchFlags struct {
 	servers, params int
 	restarts        int
-	ready, peer     time.Duration
+	ready           time.Duration
+	peer, stall     time.Duration
 	run             int // of --runs
 }
 
@@ -41,8 +42,9 @@ func (f *launchFlags) add(cmd *cobra.Command, restarts int) {
 	set.IntVar(&f.params, "params", 1, "parameter servers")
 	set.IntVar(&f.restarts, "max-restarts", restarts, "how often to start all servers again, from the last checkpoint, when one is lost")
 	set.DurationVar(&f.ready, "ready-timeout", defaultReady, "how long servers may take to appear")
-	set.DurationVar(&f.peer, "peer-timeout", defaultPeer, "how long a server may be out of reach before it counts as lost")
-	for _, name := range []string{"params", "max-restarts", "ready-timeout", "peer-timeout"} {
+	set.DurationVar(&f.peer, "peer-timeout", defaultPeer, "how long a server may be out of reach before it counts as lost, such as 90s or 2m; where packets vanish without a word it takes 10 to 20 s more to notice")
+	set.DurationVar(&f.stall, "stall-timeout", defaultStall, "how long a server that can be reached may keep the others waiting before it counts as lost, such as 30m or 2h")
+	for _, name := range []string{"params", "max-restarts", "ready-timeout", "peer-timeout", "stall-timeout"} {
 		inGroup(set.Lookup(name), groupCluster)
 	}
 }
@@ -58,8 +60,8 @@ func (f *launchFlags) check() error {
 	if f.restarts < 0 {
 		errs = append(errs, fmt.Errorf("--max-restarts=%d: give 0 or more", f.restarts))
 	}
-	if f.ready <= 0 || f.peer <= 0 {
-		errs = append(errs, fmt.Errorf("--ready-timeout=%v, --peer-timeout=%v: give times above 0", f.ready, f.peer))
+	if f.ready <= 0 || f.peer <= 0 || f.stall <= 0 {
+		errs = append(errs, fmt.Errorf("--ready-timeout=%v, --peer-timeout=%v, --stall-timeout=%v: give times above 0", f.ready, f.peer, f.stall))
 	}
 	return usage(errors.Join(errs...))
 }
@@ -92,7 +94,7 @@ func (a *app) launchSettings(cmd *cobra.Command) (*resolved, error) {
 
 // common are the flags of all servers.
 func (f *launchFlags) common(c *engine.Config) []string {
-	flags := []string{"--ready-timeout=" + f.ready.String(), "--peer-timeout=" + f.peer.String()}
+	flags := []string{"--ready-timeout=" + f.ready.String(), "--peer-timeout=" + f.peer.String(), "--stall-timeout=" + f.stall.String()}
 	if c.Device != "auto" {
 		flags = append(flags, "--device="+c.Device)
 	}

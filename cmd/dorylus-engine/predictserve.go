@@ -75,7 +75,7 @@ func (a *app) servePredict(ctx context.Context, f *predictFlags, sf *serveFlags)
 	}
 	n, err := node.Join(ctx, node.Config{
 		Rank: s.Rank, Graphs: s.Graphs, Identity: s.id, Job: s.attempt(), Settings: map[string]string{"task": "predict", "version": versionText()},
-		ReadyTimeout: sf.ready, PeerTimeout: sf.peer, Report: t.call, RPC: rpc.Options{Listener: s.listener}, Rows: ghost.Config{Await: true},
+		ReadyTimeout: sf.ready, PeerTimeout: sf.peer, StallTimeout: sf.stall, GatherTimeout: sf.stall, Report: t.call, RPC: rpc.Options{Listener: s.listener}, Rows: ghost.Config{Await: true},
 	})
 	if err != nil {
 		return s.lost(err)

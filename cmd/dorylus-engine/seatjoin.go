@@ -48,7 +48,7 @@ func (s *seat) join(ctx context.Context, c *engine.Config, id ckpt.Identity, dev
 	}
 	n, err := node.Join(ctx, node.Config{
 		Rank: s.Rank, Graphs: s.Graphs, Identity: s.id, Job: s.attempt(), Settings: alike(c, id, device), WirePrecision: c.WirePrecision, Rows: ghost.Config{Await: true},
-		ReadyTimeout: s.flags.ready, PeerTimeout: s.flags.peer, Report: t.call, RPC: rpc.Options{Listener: s.listener},
+		ReadyTimeout: s.flags.ready, PeerTimeout: s.flags.peer, StallTimeout: s.flags.stall, GatherTimeout: s.flags.stall, Report: t.call, RPC: rpc.Options{Listener: s.listener},
 	})
 	if err != nil {
 		return nil, s.lost(err)

@@ -28,7 +28,7 @@ type serveFlags struct {
 	listenFD, port       int
 	certs, cert, key, ca string
 	insecure             bool
-	ready, peer          time.Duration
+	ready, peer, stall   time.Duration
 	goOn                 bool
 
 	// Set by launch.
@@ -46,6 +46,7 @@ type serveFlags struct {
 const (
 	defaultReady = 5 * time.Minute
 	defaultPeer  = 20 * time.Second
+	defaultStall = 15 * time.Minute
 	defaultJob   = "dorylus"
 )
 
@@ -126,7 +127,8 @@ func (f *serveFlags) add(set *pflag.FlagSet) {
 	own.StringVar(&f.ca, "ca", "", "who has signed the others' certificates, a PEM `FILE`")
 	own.BoolVar(&f.insecure, "insecure", false, "plain text, on loopback addresses only")
 	own.DurationVar(&f.ready, "ready-timeout", defaultReady, "how long the others may take to appear")
-	own.DurationVar(&f.peer, "peer-timeout", defaultPeer, "how long another server may be out of reach before the run ends")
+	own.DurationVar(&f.peer, "peer-timeout", defaultPeer, "how long another server may be out of reach before the run ends, such as 90s or 2m; where packets vanish without a word it takes 10 to 20 s more to notice")
+	own.DurationVar(&f.stall, "stall-timeout", defaultStall, "how long a server that can be reached may keep the others waiting before the run ends, such as 30m or 2h")
 	own.BoolVar(&f.goOn, "continue", false, "go on from the last checkpoint in --out, if there is one: for orchestrators that start lost servers again")
 	own.VisitAll(func(fl *pflag.Flag) { inGroup(fl, groupCluster) })
 	set.SortFlags = false
@@ -245,7 +247,7 @@ func (a *app) serveHealthCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd.Flags())
-	for _, name := range []string{"listen", "etcd", "continue", "ready-timeout", "peer-timeout"} {
+	for _, name := range []string{"listen", "etcd", "continue", "ready-timeout", "peer-timeout", "stall-timeout"} {
 		cmd.Flags().Lookup(name).Hidden = true
 	}
 	return cmd
