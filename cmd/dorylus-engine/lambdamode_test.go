@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // withWorker builds the worker beside the program, once.
@@ -98,7 +97,6 @@ func TestInterruptOfLambdaModeDoesNotWaitForHungWorkers(t *testing.T) {
 			t.Fatalf("stop worker %d: %v", w, err)
 		}
 	}
-	start := time.Now()
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -110,8 +108,8 @@ func TestInterruptOfLambdaModeDoesNotWaitForHungWorkers(t *testing.T) {
 	if err := cmd.Wait(); !errors.As(err, &exit) {
 		t.Fatalf("the program ended with %v\n%s", err, rest)
 	}
-	if took := time.Since(start); exit.ExitCode() != exitInterrupted || took > 15*time.Second {
-		t.Errorf("exit code %d after %v, want %d within 15 s\n%s", exit.ExitCode(), took, exitInterrupted, rest)
+	if exit.ExitCode() != exitInterrupted { // -1 if it waited for them, and was killed
+		t.Errorf("exit code %d, want %d\n%s", exit.ExitCode(), exitInterrupted, rest)
 	}
 	if !strings.Contains(string(rest), "go on with --resume=RUN") {
 		t.Errorf("no word of the checkpoint:\n%s", rest)
