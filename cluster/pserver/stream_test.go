@@ -35,7 +35,7 @@ func serveAll(t *testing.T, shards int, change func(*ServerConfig)) *set {
 	ctx, cancel := context.WithCancel(context.Background())
 	x := &set{t: t, cancel: cancel}
 	for k := range shards {
-		cfg := ServerConfig{Shard: k, Shards: shards, Device: device(t), Grace: 5 * time.Second, Join: 20 * time.Second}
+		cfg := ServerConfig{Shard: k, Shards: shards, Device: device(t), Grace: time.Minute, Join: time.Minute}
 		if change != nil {
 			change(&cfg)
 		}
@@ -89,7 +89,7 @@ func (x *set) want(rank, graphs, blocks int, own kernels.Span, cfg optim.Config)
 	}
 	return ClientConfig{
 		Rank: rank, Graphs: graphs, Blocks: own, Intervals: task.Range(own), Params: pc, Run: "test",
-		Addrs: x.addrs, Identity: rpc.Plaintext(), Grace: 5 * time.Second, Join: 20 * time.Second,
+		Addrs: x.addrs, Identity: rpc.Plaintext(), Grace: time.Minute, Join: time.Minute,
 	}
 }
 
