@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"dorylus/engine"
+
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -20,9 +22,10 @@ var version = ""
 // app is what all commands share: where they write and what surrounds them.
 type app struct {
 	out, err io.Writer
-	env      []string // "NAME=value"
-	columns  int      // of the terminal behind err; 0: it is none
-	seat     *seat    // among several servers; nil: this process is the only one
+	env      []string     // "NAME=value"
+	columns  int          // of the terminal behind err; 0: it is none
+	seat     *seat        // among several servers; nil: this process is the only one
+	share    engine.Group // those that predict together; nil: as above
 }
 
 func newApp(out, err *os.File, env []string) *app {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"dorylus/engine"
 	"dorylus/engine/dataset"
@@ -65,23 +66,71 @@ func (a *app) loadData(ctx context.Context, c *engine.Config, quiet bool) (*stor
 
 // openStore opens a store, for one graph server of several only its part of it.
 func (a *app) openStore(c *engine.Config) (*store.Store, error) {
-	if a.seat == nil {
+	if a.share == nil && a.seat == nil {
 		return store.Open(c.Data, store.OpenOptions{})
 	}
 	part, err := store.OpenPart(c.Data, store.OpenOptions{}, kernels.Span{})
 	if err != nil {
 		return nil, err
 	}
-	split, err := splitOf(part.Store, c, a.seat.run(0))
-	if err == nil {
-		cuts := graph.Partition(part.Store, split.Train, len(a.seat.Graphs))
-		err = part.Take(graph.BlockSpan(&part.Meta, cuts[a.seat.Rank]))
+	if a.share != nil {
+		err = takePart(part, nil, a.share.Rank(), a.share.Size())
+		if err == nil && a.share.Rank() == 0 {
+			err = nameAll(part)
+		}
+	} else {
+		var split dataset.Split
+		if split, err = splitOf(part.Store, c, a.seat.run(0)); err == nil {
+			err = takePart(part, split.Train, a.seat.Rank, len(a.seat.Graphs))
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, part.Close())
 	}
-	a.seat.trim = part.Trim
 	return part.Store, nil
+}
+
+// takePart takes the rows of one of so many graph servers.
+func takePart(part *store.Part, train []int32, rank, servers int) error {
+	cuts := graph.Partition(part.Store, train, servers)
+	rows := graph.BlockSpan(&part.Meta, cuts[rank])
+	if err := part.Take(rows); err != nil {
+		return err
+	}
+	if edges := part.In.RowPtr[rows.Hi] - part.In.RowPtr[rows.Lo]; edges >= manyEdges {
+		collectOften()
+	}
+	return nil
+}
+
+// A graph server with many edges collects garbage whenever it comes to spareShare percent
+// of what it holds; Go's default is 100. What it holds in Go's heap are edges, in which
+// the collector has nothing to follow, so a collection takes next to no time; and the
+// messages of an epoch come and go, which would double the heap.
+const (
+	manyEdges  = 1 << 21
+	spareShare = 25
+)
+
+// collectOften does so, unless GOGC says something else.
+func collectOften() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(spareShare)
+	}
+}
+
+// nameAll gives a part what the server needs that writes of all vertices: their numbers,
+// checked, and their names.
+func nameAll(part *store.Part) (err error) {
+	all := make([]int32, part.Meta.Vertices)
+	for row, v := range part.Order {
+		if v < 0 || int(v) >= len(all) {
+			return fmt.Errorf("open store %s: row %d is vertex %d of %d: copy or prepare it again", part.Dir, row, v, len(all))
+		}
+		all[row] = int32(row)
+	}
+	part.IDs, err = part.Names(all)
+	return err
 }
 
 // notForStores refuses settings that were decided when the store was written.

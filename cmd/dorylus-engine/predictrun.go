@@ -95,6 +95,9 @@ func (a *app) predictWith(ctx context.Context, f *predictFlags, m *trainedModel,
 	if f.device != "" {
 		c.Device = f.device
 	}
+	if cl != nil {
+		a.share = cl.Group
+	}
 	st, err := a.loadData(ctx, c, true)
 	if err != nil {
 		return err

@@ -26,7 +26,6 @@ type seat struct {
 	id       *rpc.Identity
 	listener net.Listener
 	registry member.Registry // nil: none was asked
-	trim     func()          // lets go of what others have of the store; nil: it is no store
 	kept     string          // --out of the run, of the leader and the others alike
 	w        io.Writer       // where it is shown who is there
 }

@@ -126,9 +126,7 @@ func (t *roll) total(graphs, params int) {
 // train is pipeline.Train on this server's partition, together with all others. bill, if
 // not nil, ends the backend and tells of its last bills.
 func (s *seat) train(ctx context.Context, opt pipeline.Options, id ckpt.Identity, bill func(engine.Listener) error) (res *pipeline.Result, err error) {
-	if s.trim != nil {
-		s.trim() // the fingerprint has touched all of it
-	}
+	opt.Store.Trim() // the fingerprint has touched all of it
 	n, err := s.join(ctx, &opt.Config, id, opt.Device.Name())
 	if err != nil {
 		return nil, err

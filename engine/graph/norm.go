@@ -79,22 +79,46 @@ func (what Norm) of(in *kernels.CSR, v int32) float32 {
 type Neighbourhood struct {
 	Rows, Sources Level
 	Edges         *kernels.CSR // of Rows, columns are rows of Sources
-	Self          []int32      // the row of Sources that is the row itself
+	Self          []int32      // the row of Sources that is the row itself; nil: the same
 }
 
-// Around has the in-edges of rows, which are ascending, and as sources all that they
-// read and the rows themselves.
+// Around has the in-edges of rows, which are ascending (nil: all), and as sources all that
+// they read and the rows themselves. Where these are nearly all there are, Sources are all,
+// and edges of rows that follow each other share the memory of in.
 func Around(in *kernels.CSR, rows []int32) *Neighbourhood {
-	mark := newBitset(in.Rows())
+	n := in.Rows()
+	all := Level{N: n}
+	if rows == nil {
+		return &Neighbourhood{Rows: all, Sources: all, Edges: in}
+	}
+	mark := newBitset(n)
 	for _, v := range rows {
 		mark.set(v)
 		for _, u := range in.Col[in.RowPtr[v]:in.RowPtr[v+1]] {
 			mark.set(u)
 		}
 	}
-	sources := mark.list()
-	h := &Neighbourhood{Rows: Level{Rows: rows, N: len(rows)}, Sources: Level{Rows: sources, N: len(sources)}}
-	at := h.Sources.index(in.Rows())
-	h.Edges, h.Self = restrict(in, &h.Rows, at, len(sources)), pick(&h.Rows, at)
+	h := &Neighbourhood{Rows: Level{Rows: rows, N: len(rows)}, Sources: all}
+	if len(rows) == 0 || float64(mark.count(0, n)) < promote*float64(n) {
+		sources := mark.list()
+		h.Sources = Level{Rows: sources, N: len(sources)}
+		at := h.Sources.index(n)
+		h.Edges, h.Self = restrict(in, &h.Rows, at, len(sources)), pick(&h.Rows, at)
+		return h
+	}
+	h.Self = rows
+	first := int(rows[0])
+	if int(rows[len(rows)-1])-first+1 != len(rows) {
+		h.Edges = restrict(in, &h.Rows, all.index(n), n)
+		return h
+	}
+	lo, hi := in.RowPtr[first], in.RowPtr[first+len(rows)]
+	h.Edges = &kernels.CSR{Cols: in.Cols, RowPtr: make([]int64, len(rows)+1), Col: in.Col[lo:hi:hi]}
+	if in.Val != nil {
+		h.Edges.Val = in.Val[lo:hi:hi]
+	}
+	for i := range h.Edges.RowPtr {
+		h.Edges.RowPtr[i] = in.RowPtr[first+i] - lo
+	}
 	return h
 }

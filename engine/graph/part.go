@@ -224,7 +224,9 @@ func (s bitset) list() []int32 {
 }
 
 // levels makes the local row levels: own rows and ghosts, ascending. Levels of the same
-// rows share their list.
+// rows share their list. Where these are nearly all vertices, the level has all of them
+// and the store's numbers: its own edges are then those of the store, in the same memory,
+// and rows that nobody touches take none.
 func (b *partial) levels() {
 	b.p.Total = slices.Clone(b.count)
 	b.p.Hops = make([]Hop, b.opt.Levels-1)
@@ -240,14 +242,18 @@ func (b *partial) levels() {
 			ghosts = append(ghosts, b.p.Needs[k-1].Bwd)
 		}
 		rows := b.rowsOf(k, Union(ghosts...))
+		if b.full[k] && float64(len(rows)) >= promote*float64(b.n) {
+			b.p.Levels[k] = b.p.level(nil, b.n)
+			continue
+		}
 		for j := range k {
-			if slices.Equal(b.p.Levels[j].Rows, rows) {
+			if sameRows(b.p.Levels[j].Rows, rows) {
 				rows = b.p.Levels[j].Rows
 				break
 			}
 		}
 		for _, kept := range b.part.kept { // of an earlier plan
-			if slices.Equal(kept.rows, rows) {
+			if sameRows(kept.rows, rows) {
 				rows = kept.rows
 				break
 			}
@@ -255,6 +261,9 @@ func (b *partial) levels() {
 		b.p.Levels[k] = b.p.level(rows, b.n)
 	}
 }
+
+// sameRows compares lists of rows of levels: nil, all, is another than none.
+func sameRows(a, b []int32) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
 
 // rowsOf are level k's own rows between the ghosts before and behind them.
 func (b *partial) rowsOf(k int, ghosts []int32) []int32 {
@@ -288,7 +297,7 @@ func Union(lists ...[]int32) []int32 {
 // hop makes the edges of own rows.
 func (b *partial) hop(k int) {
 	h, src, dst := &b.p.Hops[k], &b.p.Levels[k], &b.p.Levels[k+1]
-	same := len(src.Rows) == len(dst.Rows) && (len(src.Rows) == 0 || &src.Rows[0] == &dst.Rows[0])
+	same := src.N == dst.N && len(src.Rows) == len(dst.Rows) && (len(src.Rows) == 0 || &src.Rows[0] == &dst.Rows[0])
 	if !same {
 		h.FwdSelf = pick(dst, src.index(b.n))
 	}
@@ -308,11 +317,16 @@ func (b *partial) hop(k int) {
 // graph are the edges of own rows of one level to columns of another; ghosts have none.
 func (b *partial) graph(g *kernels.CSR, rows, cols *Level) *kernels.CSR {
 	for _, k := range b.part.kept {
-		if k.g == g && slices.Equal(k.rows, rows.Rows) && slices.Equal(k.cols, cols.Rows) {
+		if k.g == g && sameRows(k.rows, rows.Rows) && sameRows(k.cols, cols.Rows) {
 			return k.made
 		}
 	}
-	made := restrictSpan(g, rows, rows.Span(b.p.Own), cols.index(b.n), cols.N)
+	var made *kernels.CSR
+	if rows.Rows == nil && cols.Rows == nil {
+		made = RowsOf(g, b.own)
+	} else {
+		made = restrictSpan(g, rows, rows.Span(b.p.Own), cols.index(b.n), cols.N)
+	}
 	b.part.kept = append(b.part.kept, keptGraph{g, rows.Rows, cols.Rows, made})
 	return made
 }
@@ -327,8 +341,8 @@ func (b *partial) seen() {
 		l := &b.p.Levels[k]
 		if b.opt.Seeds != nil && b.full[k] && b.count[k] < b.n {
 			b.p.Seen[k] = make([]int32, 0, l.N)
-			for i, v := range l.Rows {
-				if b.chain[k].has(v) {
+			for i := range l.N {
+				if b.chain[k].has(l.Store(i)) {
 					b.p.Seen[k] = append(b.p.Seen[k], int32(i))
 				}
 			}

@@ -125,7 +125,7 @@ func (g *random) differs(whole, p *Plan, opt Options) string {
 		if p.Total[k] != whole.Total[k] {
 			return fmt.Sprintf("level %d has %d rows in all, want %d", k, p.Total[k], whole.Total[k])
 		}
-		if want, got := inside(all(w)), inside(l.Rows); !slices.Equal(want, got) {
+		if want, got := inside(all(w)), inside(all(l)); !slices.Equal(want, got) {
 			return fmt.Sprintf("level %d: own rows %v, want %v", k, got, want)
 		}
 		for b := p.Own.Lo; b < p.Own.Hi; b++ {

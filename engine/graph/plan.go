@@ -13,12 +13,13 @@ import (
 
 // promote is the share of all vertices from which on a level holds all of them:
 // the few rows saved would not pay for the copies of edges and features that a
-// partial level needs.
+// partial level needs. The same holds for the rows that a partition has of a level.
 const promote = 0.95
 
 // Level is the set of vertices that one layer boundary of the model computes.
 type Level struct {
-	// Rows are store rows, ascending; nil: all of them.
+	// Rows are store rows, ascending; nil: all of them. Of a partition they may be rows
+	// that it neither owns nor gathers.
 	Rows []int32
 	// N is the number of rows.
 	N int
@@ -267,6 +268,24 @@ func pick(l *Level, at []int32) []int32 {
 	return self
 }
 
+// RowsOf is g with the edges of a span of its rows only; the others have none. It shares
+// the memory of g, and is g where the span has all rows.
+func RowsOf(g *kernels.CSR, span kernels.Span) *kernels.CSR {
+	n := g.Rows()
+	if span.Lo == 0 && span.Hi == n {
+		return g
+	}
+	lo, hi := g.RowPtr[span.Lo], g.RowPtr[span.Hi]
+	out := &kernels.CSR{Cols: g.Cols, RowPtr: make([]int64, n+1), Col: g.Col[lo:hi:hi]}
+	if g.Val != nil {
+		out.Val = g.Val[lo:hi:hi]
+	}
+	for v := span.Lo; v < n; v++ {
+		out.RowPtr[v+1] = g.RowPtr[min(v+1, span.Hi)] - lo
+	}
+	return out
+}
+
 // restrict is g with the rows of one level and the columns of another; edges to
 // columns outside it are left out. The order of a row's edges is kept.
 func restrict(g *kernels.CSR, rows *Level, col []int32, cols int) *kernels.CSR {
@@ -308,11 +327,11 @@ func restrictSpan(g *kernels.CSR, rows *Level, span kernels.Span, col []int32, c
 	return out
 }
 
-// Features is the level's part of a sparse feature matrix, g itself where the
+// Features is the level's part of a sparse feature matrix, in the memory of g where the
 // level holds all rows. Rows outside own, a span of the level, are empty.
 func (l *Level) Features(g *kernels.CSR, own kernels.Span) *kernels.CSR {
 	if l.Rows == nil {
-		return g
+		return RowsOf(g, own)
 	}
 	same := make([]int32, g.Cols)
 	for c := range same {

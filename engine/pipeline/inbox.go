@@ -155,6 +155,9 @@ func (p *pass) localRefs(m *engine.RowMsg) []float32 {
 	}
 	data := slices.Clone(m.Data) // it is the sender's in one process
 	p.refs(spec, data, func(l *graph.Level, v int32) int32 {
+		if l.Rows == nil {
+			return v
+		}
 		if at, found := slices.BinarySearch(l.Rows, v); found {
 			return int32(at)
 		}

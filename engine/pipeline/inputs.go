@@ -21,10 +21,15 @@ type inputs struct {
 	kept   map[string]*kernels.Mat   // gathers of constants over all rows
 	shares map[constKey]*kernels.Mat // constants of a partition
 	owned  []*kernels.Mat
+
+	panelBytes int // see constants.go
 }
 
 func newInputs(dev kernels.Device, st *store.Store) *inputs {
-	return &inputs{dev: dev, st: st, norms: map[normKey]*kernels.Mat{}, graphs: map[*kernels.CSR]kernels.Graph{}, kept: map[string]*kernels.Mat{}, shares: map[constKey]*kernels.Mat{}}
+	return &inputs{
+		dev: dev, st: st, panelBytes: panelBytes,
+		norms: map[normKey]*kernels.Mat{}, graphs: map[*kernels.CSR]kernels.Graph{}, kept: map[string]*kernels.Mat{}, shares: map[constKey]*kernels.Mat{},
+	}
 }
 
 // normKey names a normalisation vector of the rows of a level: nil for all.
@@ -46,7 +51,7 @@ func (in *inputs) norm(l *graph.Level, what graph.Norm) *kernels.Mat {
 		if l != nil {
 			rows = l.Rows
 		}
-		m = vector(graph.NormOf(in.st.In, rows, what))
+		m = vector(in.normOf(rows, what))
 		in.norms[key] = m
 	}
 	return m
@@ -89,49 +94,79 @@ func vector(v []float32) *kernels.Mat {
 // constant is the constant buffer b of prog for a level: the dense features, or
 // a gather of them that is made at first use and kept. Of a partition only its own rows
 // are set.
-func (in *inputs) constant(prog *model.Program, b int, level *graph.Level, own kernels.Span, w *workers) (*kernels.Mat, error) {
-	if level.Rows == nil {
+func (in *inputs) constant(prog *model.Program, b int, level *graph.Level, plan *graph.Plan, w *workers) (*kernels.Mat, error) {
+	spec, own := &prog.Bufs[b], level.Span(plan.Own)
+	all := plan.Own.Len() == plan.Blocks
+	switch {
+	case level.Rows == nil && (all || spec.Made == nil && in.st.Dense != nil):
 		return in.full(prog, b, w)
+	case level.N == 0:
+		return in.alloc(0, spec.Cols)
 	}
-	if level.N == 0 {
-		return in.alloc(0, prog.Bufs[b].Cols)
+	key := constKey{name: spec.Name, own: own}
+	if level.Rows != nil {
+		key.rows = &level.Rows[0]
 	}
-	key := constKey{prog.Bufs[b].Name, &level.Rows[0], own}
 	if m, ok := in.shares[key]; ok {
 		return m, nil
 	}
-	m, err := in.alloc(level.N, prog.Bufs[b].Cols)
+	m, err := in.alloc(level.N, spec.Cols)
 	if err != nil {
 		return nil, err
 	}
 	in.shares[key] = m
-	if prog.Bufs[b].Made != nil && own.Len() < level.N {
-		return m, in.make(prog, b, m, own, level.Rows, w)
+	mine := m.Sub(own)
+	rows := storeRows(level, own)
+	switch {
+	case spec.Made == nil:
+		return m, in.features(mine, rows, 0, w)
+	case !all:
+		return m, in.make(prog, b, mine, rows, w)
 	}
 	full, err := in.full(prog, b, w)
 	if err != nil {
 		return nil, err
 	}
-	err = w.each(own.Len(), 4096, func(s kernels.Stream, rows kernels.Span) error {
-		rows = kernels.Span{Lo: own.Lo + rows.Lo, Hi: own.Lo + rows.Hi}
-		s.GatherRows(m.Sub(rows), full, level.Rows[rows.Lo:rows.Hi])
-		return s.Wait()
-	})
-	return m, err
+	return m, in.pick(mine, full, rows, w)
 }
 
-// constKey names a constant of some rows: levels of the same rows have the same list.
+// constKey names a constant of some rows: levels of the same rows have the same list, nil
+// for all rows.
 type constKey struct {
 	name string
 	rows *int32
 	own  kernels.Span
 }
 
+// storeRows are the rows of the store that a span of a level has.
+func storeRows(l *graph.Level, span kernels.Span) []int32 {
+	if l.Rows != nil {
+		return l.Rows[span.Lo:span.Hi]
+	}
+	rows := make([]int32, span.Len())
+	for i := range rows {
+		rows[i] = int32(span.Lo + i)
+	}
+	return rows
+}
+
+// pick copies rows of src, ascending; nil: all.
+func (in *inputs) pick(dst, src *kernels.Mat, rows []int32, w *workers) error {
+	return w.each(dst.Rows, 4096, func(s kernels.Stream, r kernels.Span) error {
+		if rows == nil {
+			s.Copy(dst.Sub(r), src.Sub(r))
+		} else {
+			s.GatherRows(dst.Sub(r), src, rows[r.Lo:r.Hi])
+		}
+		return s.Wait()
+	})
+}
+
 // full is the constant buffer b of prog for all rows.
 func (in *inputs) full(prog *model.Program, b int, w *workers) (*kernels.Mat, error) {
 	spec := prog.Bufs[b]
 	if spec.Made == nil {
-		return in.dense()
+		return in.dense(w)
 	}
 	if m, ok := in.kept[spec.Name]; ok {
 		return m, nil
@@ -148,57 +183,16 @@ func (in *inputs) full(prog *model.Program, b int, w *workers) (*kernels.Mat, er
 	if err != nil {
 		return nil, err
 	}
-	// Wide rows gain from long spans, which reuse a tile of sources more often.
-	err = in.gatherConstant(prog, b, m, kernels.Span{Hi: m.Rows}, max(in.st.Meta.Vertices/(4*w.n)+1, 4096), g, src, in.gather(spec.Made, nil, nil, nil), w)
+	err = in.gatherConstant(prog, b, m, g, src, in.gather(spec.Made, nil, nil, nil), w)
 	in.kept[spec.Name] = m
 	return m, err
 }
 
-// make gathers the constant buffer b for the rows span of m, which are store rows. What
-// it gathers is made for its sources alone, from the store: a second hop of
-// constants makes rows again that another partition has, and needs no exchange for it.
-func (in *inputs) make(prog *model.Program, b int, m *kernels.Mat, span kernels.Span, rows []int32, w *workers) error {
-	spec := prog.Bufs[b]
-	hop := graph.Around(in.st.In, rows[span.Lo:span.Hi])
-	from, to := &hop.Sources, &hop.Rows
-	src, err := in.dev.Alloc(from.N, prog.Bufs[spec.Made.Src].Cols)
-	if err != nil {
-		return err
-	}
-	defer in.dev.Free(src)
-	if prog.Bufs[spec.Made.Src].Made != nil {
-		err = in.make(prog, spec.Made.Src, src, kernels.Span{Hi: from.N}, from.Rows, w)
-	} else {
-		var x *kernels.Mat
-		if x, err = in.dense(); err == nil {
-			err = w.each(from.N, 4096, func(s kernels.Stream, r kernels.Span) error {
-				s.GatherRows(src.Sub(r), x, from.Rows[r.Lo:r.Hi])
-				return s.Wait()
-			})
-		}
-	}
-	if err != nil {
-		return err
-	}
-	g, err := in.dev.Load(hop.Edges)
-	if err != nil {
-		return err
-	}
-	defer in.dev.Unload(g)
-	ga := in.gather(spec.Made, to, from, hop.Self)
-	for key := range in.norms { // nobody sees these levels again
-		if key.level == to || key.level == from {
-			delete(in.norms, key)
-		}
-	}
-	return in.gatherConstant(prog, b, m.Sub(span), kernels.Span{Hi: span.Len()}, max(span.Len()/(4*w.n)+1, 4096), g, src, ga, w)
-}
-
-// gatherConstant runs the gather that makes buffer b for rows of m.
-func (in *inputs) gatherConstant(prog *model.Program, b int, m *kernels.Mat, rows kernels.Span, size int, g kernels.Graph, src *kernels.Mat, ga kernels.Gather, w *workers) error {
+// gatherConstant runs the gather that makes buffer b for all rows of m.
+func (in *inputs) gatherConstant(prog *model.Program, b int, m *kernels.Mat, g kernels.Graph, src *kernels.Mat, ga kernels.Gather, w *workers) error {
 	run := prog.Bufs[b].Made.Run
-	return w.each(rows.Len(), size, func(s kernels.Stream, r kernels.Span) error {
-		r = kernels.Span{Lo: rows.Lo + r.Lo, Hi: rows.Lo + r.Hi}
+	// Wide rows gain from long spans, which reuse a tile of sources more often.
+	return w.each(m.Rows, max(m.Rows/(4*w.n)+1, 4096), func(s kernels.Stream, r kernels.Span) error {
 		if run != nil {
 			c := &model.Ctx{S: s, Full: make([]*kernels.Mat, len(prog.Bufs))}
 			c.Full[b] = m
@@ -210,9 +204,9 @@ func (in *inputs) gatherConstant(prog *model.Program, b int, m *kernels.Mat, row
 	})
 }
 
-// dense are the features as a matrix: the store's, or its sparse ones spelt out for
-// a model that needs every value of a row.
-func (in *inputs) dense() (*kernels.Mat, error) {
+// dense are the features of all rows as a matrix: the store's, or its sparse ones spelt
+// out for a model that needs every value of a row.
+func (in *inputs) dense(w *workers) (*kernels.Mat, error) {
 	g := in.st.Sparse
 	if in.st.Dense != nil || g == nil {
 		return in.st.Dense, nil
@@ -225,17 +219,8 @@ func (in *inputs) dense() (*kernels.Mat, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the sparse features dense, %d x %d values: %w", g.Rows(), g.Cols, err)
 	}
-	for v := range g.Rows() {
-		row := m.Row(v)
-		for e := g.RowPtr[v]; e < g.RowPtr[v+1]; e++ {
-			row[g.Col[e]] = 1
-			if g.Val != nil {
-				row[g.Col[e]] = g.Val[e]
-			}
-		}
-	}
 	in.kept[name] = m
-	return m, nil
+	return m, in.features(m, nil, 0, w)
 }
 
 // gather are the normalisation and self term of g between the levels dst and src

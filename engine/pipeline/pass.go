@@ -92,6 +92,7 @@ func newPass(in *inputs, w *workers, c passConfig) (*pass, error) {
 		}
 	}
 	p.contexts(in, c)
+	in.st.Forget()
 	return p, nil
 }
 
@@ -139,7 +140,7 @@ func (p *pass) bind(in *inputs, w *workers, c passConfig) error {
 			p.rows0 = level.Features(in.st.Sparse, level.Span(p.plan.Own))
 			p.sparse, err = in.load(p.rows0)
 		case spec.Const:
-			p.full[b], err = in.constant(p.prog, b, level, level.Span(p.plan.Own), w)
+			p.full[b], err = in.constant(p.prog, b, level, p.plan, w)
 		case spec.Edges:
 			p.full[b], err = p.edgeBuffer(in, p.sparse)
 		default:
@@ -237,6 +238,10 @@ func (p *pass) contexts(in *inputs, c passConfig) {
 	ids := make([][]int32, p.prog.Levels)
 	for k := range ids {
 		l := &p.plan.Levels[k]
+		if l.Rows == nil {
+			ids[k] = in.st.Order
+			continue
+		}
 		ids[k] = make([]int32, l.N)
 		for i := range ids[k] {
 			ids[k][i] = in.st.Order[l.Store(i)]

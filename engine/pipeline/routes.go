@@ -115,7 +115,7 @@ func within(list []int32, r task.Range) []int32 {
 // local are the rows of a buffer that hold rows of the store.
 func (p *pass) local(buf int, rows []int32) ([]int32, error) {
 	level := p.level(p.levelOf(buf))
-	if p.prog.Bufs[buf].PerBlock {
+	if p.prog.Bufs[buf].PerBlock || level.Rows == nil {
 		return rows, nil
 	}
 	out := make([]int32, len(rows))

@@ -76,6 +76,7 @@ func openPart(dir string, opt OpenOptions, rows kernels.Span) (*Part, error) {
 	}
 	s.unmap = func() error { return errors.Join(r.unmap(), p.closeFiles()) }
 	p.Store = s
+	s.part = p
 	if err := p.Take(rows); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -115,6 +116,13 @@ func (p *Part) Trim() {
 		lo, hi := p.window(name, p.Rows)
 		dropPages(m.file, 0, lo)
 		dropPages(m.file, hi, len(m.file))
+	}
+}
+
+// Forget lets go of the memory for all that has been read. It can be read again.
+func (p *Part) Forget() {
+	for _, m := range p.arrays {
+		dropPages(m.file, 0, len(m.file))
 	}
 }
 

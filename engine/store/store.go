@@ -45,6 +45,7 @@ type Store struct {
 	Splits []dataset.Split
 
 	unmap func() error
+	part  *Part // it is of; nil: it is a whole store
 }
 
 // Meta is meta.json.
@@ -114,6 +115,22 @@ func BlockRowsFor(n int) int {
 	rows := (n + 15) / 16
 	rows = (rows + 15) / 16 * 16
 	return min(max(rows, 16), 4096)
+}
+
+// Trim lets go of the memory for rows of others that have been read, where the store was
+// opened for some of its rows; see Part.
+func (s *Store) Trim() {
+	if s.part != nil {
+		s.part.Trim()
+	}
+}
+
+// Forget is Trim for the rows taken too: after a look at features, for example, that are
+// not needed again.
+func (s *Store) Forget() {
+	if s.part != nil {
+		s.part.Forget()
+	}
 }
 
 // Close releases the memory maps. The store's slices must not be used after it.
