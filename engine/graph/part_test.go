@@ -69,6 +69,7 @@ func plans(t *testing.T, g *random, opt Options, cuts []task.Range) []*Plan {
 // The plans of all partitions have together what the plan of the whole graph has: the
 // same rows, the same edges in the same order, and ghosts for every row that is read.
 func TestPartsHaveWhatTheWholeHas(t *testing.T) {
+	all, some := 0, 0
 	for seed := range uint64(60) {
 		g := newRandom(seed)
 		opt := Options{Seeds: g.seeds, Levels: 1 + g.rng.IntN(4), Seen: seed%3 != 0}
@@ -84,7 +85,84 @@ func TestPartsHaveWhatTheWholeHas(t *testing.T) {
 			if d := g.differs(whole, p, opt); d != "" {
 				t.Fatalf("seed %d, partition %d of %d: %s", seed, rank, parts, d)
 			}
+			for _, l := range p.Levels {
+				if l.Rows == nil && p.Own.Len() < p.Blocks {
+					all++
+				} else if l.Rows != nil {
+					some++
+				}
+			}
 		}
+	}
+	if all < 20 || some < 20 {
+		t.Errorf("%d levels of partitions have all rows and %d some: too few to show anything", all, some)
+	}
+}
+
+// Where a partition has nearly all rows, its edges are those of the store, in the same memory.
+func TestPartsShareTheStoresEdges(t *testing.T) {
+	st := randomStore(200, 8000, 16, 1, true)
+	g := &random{st: st}
+	opt := Options{Levels: 3, Backward: []bool{true, true}}
+	cuts := Partition(st, nil, 3)
+	for rank, p := range plans(t, g, opt, cuts) {
+		own := BlockSpan(&st.Meta, cuts[rank])
+		for k, h := range p.Hops {
+			for dir, x := range map[string]struct{ got, of *kernels.CSR }{"forward": {h.Fwd, st.In}, "backward": {h.Bwd, st.Out}} {
+				lo := x.of.RowPtr[own.Lo]
+				if &x.got.Col[0] != &x.of.Col[lo] || &x.got.Val[0] != &x.of.Val[lo] {
+					t.Errorf("partition %d, hop %d %s: the edges are a copy", rank, k, dir)
+				}
+				if err := x.got.Validate(); err != nil {
+					t.Errorf("partition %d, hop %d %s: %v", rank, k, dir, err)
+				}
+			}
+		}
+	}
+	for rank, p := range plans(t, g, opt, []task.Range{{Hi: Blocks(&st.Meta)}}) {
+		if p.Hops[0].Fwd != st.In || p.Hops[1].Bwd != st.Out {
+			t.Errorf("partition %d of one does not have the store's own edges", rank)
+		}
+	}
+}
+
+// What lies around some rows are their edges, whichever way they are numbered.
+func TestAround(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		n := 20 + rng.IntN(100)
+		st := randomStore(n, n*rng.IntN(40), 16, seed, seed%2 == 0)
+		lo := rng.IntN(n)
+		var rows []int32
+		for v := lo; v < n; v += 1 + int(seed/2%2) {
+			rows = append(rows, int32(v))
+		}
+		h := Around(st.In, rows)
+		if err := h.Edges.Validate(); err != nil || h.Edges.Rows() != len(rows) || h.Edges.Cols != h.Sources.N {
+			t.Fatalf("seed %d: %d rows of %d columns, %v", seed, h.Edges.Rows(), h.Edges.Cols, err)
+		}
+		for i, v := range rows {
+			var got []int32
+			for _, u := range h.Edges.Col[h.Edges.RowPtr[i]:h.Edges.RowPtr[i+1]] {
+				got = append(got, h.Sources.Store(int(u)))
+			}
+			if want := st.In.Col[st.In.RowPtr[v]:st.In.RowPtr[v+1]]; !slices.Equal(got, want) {
+				t.Errorf("seed %d: row %d has %v, want %v", seed, v, got, want)
+			}
+			if st.In.Val != nil && !slices.Equal(h.Edges.Val[h.Edges.RowPtr[i]:h.Edges.RowPtr[i+1]], st.In.Val[st.In.RowPtr[v]:st.In.RowPtr[v+1]]) {
+				t.Errorf("seed %d: row %d has other weights", seed, v)
+			}
+			if h.Sources.Store(int(h.Self[i])) != v {
+				t.Errorf("seed %d: row %d is source %d", seed, v, h.Self[i])
+			}
+		}
+	}
+	st := randomStore(30, 90, 16, 1, true)
+	if h := Around(st.In, nil); h.Edges != st.In || h.Self != nil || h.Sources.Rows != nil || h.Rows.N != 30 {
+		t.Errorf("around all rows there is %+v", h)
+	}
+	if h := Around(st.In, []int32{}); h.Edges.Rows() != 0 || h.Sources.N != 0 {
+		t.Errorf("around no rows there is %+v", h)
 	}
 }
 
@@ -98,7 +176,11 @@ type random struct {
 func newRandom(seed uint64) *random {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	n := 1 + rng.IntN(120)
-	g := &random{rng: rng, st: randomStore(n, rng.IntN(4*n+1), 1+rng.IntN(30), seed, seed%2 == 0)}
+	edges := rng.IntN(4*n + 1)
+	if seed%4 == 1 { // everybody is everybody's neighbour
+		edges *= 10
+	}
+	g := &random{rng: rng, st: randomStore(n, edges, 1+rng.IntN(30), seed, seed%2 == 0)}
 	for v := range n {
 		if seed%5 != 4 && rng.IntN(10) < 1+int(seed%3)*3 {
 			g.seeds = append(g.seeds, int32(v))

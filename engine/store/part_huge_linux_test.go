@@ -240,6 +240,11 @@ func TestPartOfAHugeStore(t *testing.T) {
 	check("after reading rows of others,", window+12<<20)
 	gather(t, p)
 	check("after a gather,", window+12<<20)
+	p.Store.Forget()
+	check("after all was let go of,", 8<<20)
+	if got := p.Dense.Row(hugeRows - 1)[5]; got != hugeFeature(hugeRows-1, 5) {
+		t.Errorf("then a feature is %v, want %v", got, hugeFeature(hugeRows-1, 5))
+	}
 }
 
 // gather sums the in-edges of the last block by the plan that its graph server has, on

@@ -32,6 +32,9 @@ func (b *builder) memory(p *planned) Memory {
 		spec := &prog.Bufs[buf]
 		l := &plan.Levels[spec.Level]
 		rows := l.N
+		if !alone && !spec.Published { // memory that nobody touches is none
+			rows = l.Span(plan.Own).Len()
+		}
 		switch {
 		case spec.PerBlock:
 			rows = b.blocks.N
@@ -50,8 +53,7 @@ func (b *builder) memory(p *planned) Memory {
 				m.Constants += bytes(st.Meta.Vertices, spec.Cols) // of all rows, from which it is picked
 			}
 			if spec.Made != nil && !alone {
-				n := b.sourcesOf(plan)
-				m.Start = max(m.Start, bytes(n, spec.Cols))
+				m.Start = max(m.Start, b.panels(buf, plan, bytes(rows, spec.Cols)))
 			}
 			continue
 		}
@@ -61,12 +63,20 @@ func (b *builder) memory(p *planned) Memory {
 		}
 	}
 	seen := map[*kernels.CSR]bool{st.In: true, st.Out: true}
+	own := graph.BlockSpan(&st.Meta, plan.Own)
+	shared := func(g, of *kernels.CSR) bool { // the same memory
+		lo := of.RowPtr[own.Lo]
+		return len(g.Col) > 0 && int(lo) < len(of.Col) && &g.Col[0] == &of.Col[lo]
+	}
 	for k := range plan.Hops {
 		h := &plan.Hops[k]
 		for _, g := range []*kernels.CSR{h.Fwd, h.Bwd} {
 			if g != nil && !seen[g] {
 				seen[g] = true
-				m.Edges += 8*int64(len(g.RowPtr)) + 4*int64(len(g.Col)) + 4*int64(len(g.Val))
+				m.Edges += 8 * int64(len(g.RowPtr))
+				if !shared(g, st.In) && !shared(g, st.Out) {
+					m.Edges += 4*int64(len(g.Col)) + 4*int64(len(g.Val))
+				}
 			}
 		}
 		m.Index += 4 * int64(len(h.FwdSelf)+len(h.BwdSelf))
@@ -77,6 +87,18 @@ func (b *builder) memory(p *planned) Memory {
 	loads := graph.Loads(st, nil)
 	m.Store = loads[plan.Own.Lo].Between(loads[plan.Own.Hi]).Bytes
 	return m
+}
+
+// panels are the columns of sources that a partition holds while it gathers a constant, a
+// few at a time, as engine/pipeline does, and what it has touched of the store meanwhile.
+func (b *builder) panels(buf int, plan *graph.Plan, constant int64) int64 {
+	const budget, touched = 64 << 20, 32 << 20
+	sources := int64(b.sourcesOf(plan))
+	for s := b.o.Program.Bufs[buf].Made.Src; b.o.Program.Bufs[s].Made != nil; s = b.o.Program.Bufs[s].Made.Src {
+		sources += int64(b.st.Meta.Vertices) // of nearly all, before long
+	}
+	row := 4 * int64(kernels.PadCols(b.o.Program.Bufs[buf].Cols))
+	return touched + max(min(sources*row, max(budget, constant/4)), sources*4*kernels.Align)
 }
 
 // sourcesOf is the number of rows that the in-edges of own rows come from, with themselves.
