@@ -1,8 +1,13 @@
 package engine
 
-// ServerDone is what one graph server of several has to say at the end of a run. It is
+// ParamRole is ServerDone.Role of a parameter server.
+const ParamRole = "param"
+
+// ServerDone is what one graph server of several has to say at the end of a run, or a
+// parameter server, which tells its peak memory only. It is
 // among the events of server 0, as are the sums of the others' tasks and bills.
 type ServerDone struct {
+	Role    string `json:"role,omitempty"` // ParamRole; "": a graph server
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
 	PeakMem int64  `json:"peak_memory_bytes"`

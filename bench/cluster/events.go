@@ -44,6 +44,7 @@ func readServers(path string) (all []server, epochs []float64, err error) {
 	for in.Scan() {
 		var e struct {
 			Event string           `json:"event"`
+			Role  string           `json:"role"`
 			Nanos map[string]int64 `json:"nanoseconds"`
 			Age   []int64          `json:"age"`
 			Took  float64          `json:"seconds"`
@@ -62,6 +63,9 @@ func readServers(path string) (all []server, epochs []float64, err error) {
 			}
 			ages = ages.Add(engine.Ages{e.Age})
 		case "server":
+			if e.Role == "param" { // the rest is about graph servers
+				continue
+			}
 			if err := json.Unmarshal(in.Bytes(), &next); err != nil {
 				return nil, nil, fmt.Errorf("read %s: %w", path, err)
 			}

@@ -23,6 +23,7 @@ func TestReadServers(t *testing.T) {
 {"event":"server","rank":0,"peak_memory_bytes":7,"row_value_bytes_sent":40,"row_bytes_sent":30,"row_framing_bytes_sent":2,"bytes_sent":50,"bytes_received":3,"row_age_from":[[4,1],[5,0,2]]}
 {"event":"tasks","epoch":2,"nanoseconds":{"GA":250000000}}
 {"event":"server","rank":1,"bytes_sent":60}
+{"event":"server","role":"param","rank":0,"peak_memory_bytes":9}
 {"event":"run_done"}
 `
 	path := filepath.Join(t.TempDir(), "events.jsonl")

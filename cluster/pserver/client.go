@@ -408,6 +408,18 @@ func (c *Client) tellAll() {
 // Counters are what has been sent and received.
 func (c *Client) Counters() Counters { return c.traffic.counters() }
 
+// PeakMemory is the most memory that each parameter server had had when it answered the
+// last Snapshot, in bytes, by rank; 0 where that is not known.
+func (c *Client) PeakMemory() []int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	peaks := make([]int64, len(c.links))
+	for i, l := range c.links {
+		peaks[i] = l.peak
+	}
+	return peaks
+}
+
 // leave is how long the shards may take to answer a goodbye.
 const leave = 10 * time.Second
 

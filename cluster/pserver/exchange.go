@@ -399,7 +399,7 @@ func (c *Client) stateOf(l *link, m *rpc.Message) error {
 		return fmt.Errorf("the state of version %d: %w", h.Version, err)
 	}
 	s.from[l.shard] = true
-	l.asked = -1
+	l.asked, l.peak = -1, h.Peak
 	if s.left--; s.left == 0 {
 		c.snap = nil
 		close(s.done)

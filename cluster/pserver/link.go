@@ -20,7 +20,8 @@ type link struct {
 	out    []pushed
 	norm   *norm
 	bye    *bye
-	ended  bool // the shard has answered bye
+	ended  bool  // the shard has answered bye
+	peak   int64 // memory of the shard's process, as of the last snapshot
 
 	// Of the stream that there is now.
 	sent   int // of out

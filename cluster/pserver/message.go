@@ -143,9 +143,11 @@ type ready struct {
 }
 
 // state is a version with its moments. Parts: the slices of the weights, then of each slot.
+// Peak is the most memory that the server has had so far, 0 where it does not know.
 type state struct {
-	Version int `json:"version"`
-	Step    int `json:"step"`
+	Version int   `json:"version"`
+	Step    int   `json:"step"`
+	Peak    int64 `json:"peak_memory_bytes,omitempty"`
 }
 
 // chunk is the most bytes of a part.

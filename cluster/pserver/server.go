@@ -47,6 +47,9 @@ type ServerConfig struct {
 	// Link is the speed of the network in bytes per second, by which it is decided what
 	// is worth compressing; default 1.25e8, of a 1 Gbit/s network.
 	Link float64
+	// PeakMemory is the most memory that this process has had, in bytes, for the reports
+	// of the run; nil: unknown.
+	PeakMemory func() int64
 
 	ctx context.Context
 }

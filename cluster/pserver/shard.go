@@ -447,7 +447,11 @@ func (s *shard) next(c *client, stream int) (m *rpc.Message, last bool) {
 
 // stateOf is a version's state as a message.
 func (s *shard) stateOf(st *params.State) *rpc.Message {
-	m := newMessage(kindState, state{Version: st.Version, Step: st.Optim.Step})
+	head := state{Version: st.Version, Step: st.Optim.Step}
+	if s.cfg.PeakMemory != nil {
+		head.Peak = s.cfg.PeakMemory()
+	}
+	m := newMessage(kindState, head)
 	for k, mats := range append([][]*kernels.Mat{st.Weights}, st.Optim.Slots...) {
 		for i, x := range mats {
 			m.Parts = appendTensor(s.enc, m.Parts, codec.Key(k<<20+i), x)

@@ -49,6 +49,9 @@ func (r *reporter) fail(err error) { r.bad = err }
 
 // Event implements engine.Listener.
 func (r *reporter) Event(e engine.Event) {
+	if _, over := e.(engine.RunDone); over && r.seat.leads() { // all graph servers have spoken
+		r.tellParams()
+	}
 	r.to.Event(e)
 	if d, ok := e.(engine.TaskDone); ok {
 		r.ages = r.ages.Add(d.AgeFrom)
@@ -109,6 +112,19 @@ func (r *reporter) report() ([]byte, error) {
 	}
 	all, err := r.billsFrom(0)
 	return append(all, r.lines.Bytes()...), err
+}
+
+// tellParams tells of the parameter servers what the last snapshot has brought.
+func (r *reporter) tellParams() {
+	if r.params == nil {
+		return
+	}
+	for rank, peak := range r.params.PeakMemory() {
+		if peak == 0 {
+			continue // it has not been asked, or does not know
+		}
+		r.to.Event(engine.ServerDone{Role: engine.ParamRole, Rank: rank, Address: r.seat.Params[rank], PeakMem: peak})
+	}
 }
 
 func (r *reporter) done() engine.ServerDone {

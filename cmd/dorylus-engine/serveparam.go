@@ -8,6 +8,7 @@ import (
 
 	"dorylus/cluster/pserver"
 	"dorylus/cluster/rpc"
+	"dorylus/engine/pipeline"
 	"dorylus/kernels/devices"
 )
 
@@ -28,6 +29,7 @@ func (a *app) serveParam(ctx context.Context, s *seat, device string) (err error
 	defer func() { err = errors.Join(err, dev.Close()) }()
 	ps, err := pserver.NewServer(pserver.ServerConfig{
 		Shard: s.Rank, Shards: len(s.Params), Graphs: len(s.Graphs), Addrs: s.Graphs, Run: s.attempt(), Device: dev, Join: s.flags.ready, Grace: s.flags.peer,
+		PeakMemory: pipeline.PeakMemory,
 	})
 	if err != nil {
 		return err

@@ -50,9 +50,10 @@ type Summary struct {
 	// RowAge counts the same reads by the age itself, in epochs.
 	RowAge map[int]int64 `json:"row_age"`
 
-	// Servers has the graph servers of a run on several, by rank; PeakMemory is then the
-	// largest of theirs. Servers[r].RowAgeFrom[s] is the part of RowAge that r has read of
-	// s; where a run was resumed or restarted, since then. Of several runs it is the first's.
+	// Servers has the graph servers of a run on several, by rank, and behind them the parameter
+	// servers; PeakMemory is then the largest of theirs. Servers[r].RowAgeFrom[s] is the part
+	// of RowAge that r has read of s; where a run was resumed or restarted, since then. Of
+	// several runs it is the first's.
 	Servers []engine.ServerDone `json:"servers,omitempty"`
 
 	// Moved are the bytes that have gone to Lambda workers and back; nil where there are

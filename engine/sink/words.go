@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"dorylus/engine"
 )
 
 // Words is s for people: the same facts as the JSON.
@@ -38,14 +40,24 @@ func (s Summary) serverWords(b *strings.Builder) {
 	if len(s.Servers) == 0 {
 		return
 	}
-	var values, sent, params int64
-	least := s.Servers[0].PeakMem
+	var values, sent, params, least, most int64
+	graphs, others := 0, 0
 	for _, e := range s.Servers {
+		if e.Role == engine.ParamRole {
+			others++
+			most = max(most, e.PeakMem)
+			continue
+		}
+		if graphs++; graphs == 1 || e.PeakMem < least {
+			least = e.PeakMem
+		}
 		values, sent, params = values+e.RowValues, sent+e.RowBytes+e.RowFraming, params+e.ParamsSent+e.ParamsReceived
-		least = min(least, e.PeakMem)
 	}
 	fmt.Fprintf(b, "Servers    %d for the graph, %s of memory at least; rows of %s to each other in %s on the wire, %s to and from parameter servers\n",
-		len(s.Servers), size(least), size(values), size(sent), size(params))
+		graphs, size(least), size(values), size(sent), size(params))
+	if others > 0 {
+		fmt.Fprintf(b, "           %d for parameters, %s of memory at most\n", others, size(most))
+	}
 }
 
 // wireWords says what went to Lambda workers and back.
