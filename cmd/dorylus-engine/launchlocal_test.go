@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -117,6 +118,14 @@ func TestLaunchLocalIsTheRunOfOneProcess(t *testing.T) {
 	kept, err := os.ReadFile(filepath.Join(dir, "RUN", summaryFile))
 	if err != nil || string(kept) != r.out {
 		t.Errorf("summary.json (%v)\n%s\nstandard output\n%s", err, kept, r.out)
+	}
+	told := ""
+	for _, s := range object(t, r.out)["servers"].([]any) {
+		one := s.(map[string]any)
+		told += fmt.Sprintf("%v %v %v; ", one["role"], one["rank"], one["peak_memory_bytes"].(float64) > 1<<20)
+	}
+	if want := "<nil> 0 true; <nil> 1 true; <nil> 2 true; param 0 true; param 1 true; "; told != want {
+		t.Errorf("servers tell of their memory %q, want %q", told, want)
 	}
 	wantFailure(t, call(t, dir, nil, append([]string{"launch", "local", "--out=RUN"}, train...)...), exitFailed, "--out=RUN holds a run already")
 	mustRun(t, dir, "report", "RUN")

@@ -106,6 +106,44 @@ func TestPredictServersOfSets(t *testing.T) {
 	}
 }
 
+// Each server opens its part of a store; the one that writes has the names of all vertices,
+// and finds damage in others' rows too.
+func TestPredictServersOfAStore(t *testing.T) {
+	dir := t.TempDir()
+	const n = 90
+	var edges, labels strings.Builder
+	labels.WriteString("id,label\n")
+	for v := range n {
+		fmt.Fprintf(&edges, "v%d,v%d\nv%d,v%d\n", v, (v+1)%n, v, (v+7)%n)
+		fmt.Fprintf(&labels, "v%d,%s\n", v, []string{"low", "high"}[2*v/n])
+	}
+	write(t, dir, "g/edges.csv", edges.String(), "g/labels.csv", labels.String())
+	mustRun(t, dir, "prepare", "g", "-o", "s", "--features=identity", "--split=random:50/25/25")
+	for _, model := range []string{"gcn", "sgc", "sage"} {
+		mustRun(t, dir, append(quiet, "--data=s", "--model="+model, "--epochs=5", "--out="+model)...)
+		for _, x := range []string{".csv", ".npy"} {
+			args := []string{"predict", "--run=" + model, "--scores", "-o", "p" + x, "--embeddings=e" + x}
+			mustRun(t, dir, args...)
+			mustRun(t, dir, "predict", "--servers=3", "--run="+model, "--scores", "-o", "q"+x, "--embeddings=f"+x)
+			sameFiles(t, dir, model, "p"+x, "q"+x, "e"+x, "f"+x)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "q.csv"))
+	if err != nil || !strings.Contains(string(text), "\nv89,") {
+		t.Errorf("%v\n%.200s", err, text)
+	}
+	order, err := os.ReadFile(filepath.Join(dir, "s", "order.npy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	order[len(order)-1] = 0x40
+	if err := os.WriteFile(filepath.Join(dir, "s", "order.npy"), order, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, call(t, dir, nil, "predict", "--servers=3", "--run=gcn", "-o", "bad.csv"), exitFailed, "row 89")
+	nothingUnfinished(t, dir, "bad.csv")
+}
+
 // A server that is killed is named, and nothing half done is left, even of the one that
 // writes.
 func TestPredictLosesAServer(t *testing.T) {

@@ -2,6 +2,7 @@ package sink
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -16,21 +17,22 @@ const pairColumns = 8
 // row for each reader and a column for each source; "" of fewer than two servers, and of
 // a sync run, where no row is old.
 func (s *Summary) pairs(indent string) string {
-	if len(s.Servers) < 2 || s.Pipeline != "async" {
+	graphs := s.graphs()
+	if len(graphs) < 2 || s.Pipeline != "async" {
 		return ""
 	}
-	if len(s.Servers) > pairColumns {
+	if len(graphs) > pairColumns {
 		return s.worstPair(indent)
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "reader \\ source\t")
-	for _, source := range s.Servers {
+	for _, source := range graphs {
 		fmt.Fprintf(w, "%d\t", source.Rank)
 	}
-	for _, reader := range s.Servers {
+	for _, reader := range graphs {
 		fmt.Fprintf(w, "\n%d\t", reader.Rank)
-		for _, source := range s.Servers {
+		for _, source := range graphs {
 			fmt.Fprintf(w, "%s\t", ageShares(agesOf(reader, source.Rank)))
 		}
 	}
@@ -42,6 +44,11 @@ func (s *Summary) pairs(indent string) string {
 		out.WriteString(indent + line)
 	}
 	return out.String()
+}
+
+// graphs are the graph servers among the servers.
+func (s *Summary) graphs() []engine.ServerDone {
+	return slices.DeleteFunc(slices.Clone(s.Servers), func(e engine.ServerDone) bool { return e.Role == engine.ParamRole })
 }
 
 // agesOf are the reads of a server's rows by another, by age.
