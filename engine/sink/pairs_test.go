@@ -2,6 +2,7 @@ package sink
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +83,11 @@ Age of the oldest row that a server has read of each, in epochs, and % of age 0/
 	}
 	if sum != all || all == 0 {
 		t.Errorf("%d reads by pair, %d in all", sum, all)
+	}
+	with := s
+	with.Servers = append(slices.Clone(s.Servers), engine.ServerDone{Role: engine.ParamRole})
+	if a, b := s.pairs(""), with.pairs(""); a != b {
+		t.Errorf("with a parameter server the pairs are\n%swithout\n%s", b, a)
 	}
 	sync := summarise(pairEvents("sync", 3, func(int, int) []int64 { return []int64{1} })...)
 	if sync.pairs("") != "" {
