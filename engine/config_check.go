@@ -173,6 +173,7 @@ func (c Config) checkPipeline(k *checker) {
 	if c.Staleness > 0 && c.Pipeline == "sync" {
 		k.bad("staleness", c.Staleness, "add --pipeline=async; a synchronous pipeline reads no stale rows")
 	}
+	k.within("async-wait", c.AsyncWait, 0, math.Nextafter(1, 2), "give a share of the time: 0 for never, 0.5, at most 1")
 	k.atLeast("intervals", c.Intervals, 0, ", 0 to choose automatically")
 	k.atLeast("threads", c.Threads, 0, ", 0 for one per core")
 	k.oneOf("precision", c.Precision, Precisions)

@@ -77,6 +77,7 @@ var settingHelp = []help{
 	{"mode", groupPipeline, "where tensor tasks run: cpu, lambda (gpu is not in this version)"},
 	{"pipeline", groupPipeline, "sync (exact, same bits every time) or async (bounded staleness)"},
 	{"staleness", groupPipeline, "epochs that an interval may run ahead of the slowest, with --pipeline=async"},
+	{"async-wait", groupPipeline, "share of its time that idle cores of an async run wait for fresh rows before they use older ones"},
 	{"intervals", groupPipeline, "vertex ranges that flow through the pipeline; 0: by the size of the graph"},
 	{"threads", groupPipeline, "workers; 0: one per core"},
 	{"precision", groupPipeline, "of dense products: " + list(engine.Precisions)},

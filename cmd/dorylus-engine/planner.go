@@ -224,7 +224,7 @@ func (p *planner) play(w *workload.Workload, n, epochs int) (*sim.Result, error)
 		pace.Slots, pace.PerUnitAway = p.workers(w, n), p.perUnit(w, max(1769/float64(p.c.LambdaMemory), 1))
 	}
 	c := sim.Config{
-		Intervals: w.Intervals, Servers: w.Servers(pace), Epochs: epochs, Sync: p.c.Pipeline != "async", Staleness: p.c.Staleness,
+		Intervals: w.Intervals, Servers: w.Servers(pace), Epochs: epochs, Sync: p.c.Pipeline != "async", Staleness: p.c.Staleness, Wait: p.c.AsyncWait,
 		Net:    sim.Network{Bandwidth: p.bandwidth * linkShare, Latency: p.f.latency.Seconds(), Overhead: msgBytes, Pack: packSpeed, Lane: lambdaLane},
 		Params: sim.Params{Weights: w.Params, Update: p.update(w)},
 	}

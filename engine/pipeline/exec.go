@@ -17,6 +17,7 @@ import (
 type job struct {
 	p       *pass
 	t       task.Task
+	turn    int             // the epoch whose work this is; an evaluation's is that of the next one
 	weights *engine.Weights // what an evaluation uses; nil: the interval's own
 }
 

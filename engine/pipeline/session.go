@@ -156,7 +156,7 @@ func (s *session) open(ctx context.Context) error {
 	t := &trainer{
 		cluster: cl, ask: s.ask, stopped: func(reason string) { s.stopped = reason },
 		cfg: trainerConfig{
-			Epochs: c.Epochs, Sync: c.Pipeline != "async", Staleness: c.Staleness, EvalEvery: c.EvalEvery, Start: s.start,
+			Epochs: c.Epochs, Sync: c.Pipeline != "async", Staleness: c.Staleness, Wait: c.AsyncWait, EvalEvery: c.EvalEvery, Start: s.start,
 		},
 		listener: s.opt.Listener, backend: s.opt.Backend, onEpoch: s.onEpoch, onEval: s.onEval,
 	}
@@ -207,7 +207,7 @@ func (s *session) open(ctx context.Context) error {
 	}
 	t.machine, err = sched.New(sched.Config{
 		Intervals: len(t.train.intervals), Own: t.train.own, Steps: t.train.schedule(),
-		First: t.cfg.First, Epochs: t.cfg.Epochs, Sync: t.cfg.Sync, Staleness: t.cfg.Staleness, Hold: 1,
+		First: t.cfg.First, Epochs: t.cfg.Epochs, Sync: t.cfg.Sync, Staleness: t.cfg.Staleness, Fresh: !t.cfg.Sync, Hold: 1,
 	})
 	if err != nil {
 		return err

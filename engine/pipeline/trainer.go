@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +24,8 @@ type trainerConfig struct {
 	First, Epochs int
 	Sync          bool
 	Staleness     int
-	EvalEvery     int // 0: never
+	Wait          float64 // engine.Config.AsyncWait
+	EvalEvery     int     // 0: never
 	// Partition is which of Partitions this trainer has.
 	Partition, Partitions int
 	Start                 time.Time
@@ -45,7 +48,7 @@ type trainer struct {
 	eval    *evaluator // nil: never evaluated here
 	machine *sched.Machine
 
-	jobs    chan job
+	jobs    *queue
 	results chan outcome
 	verdict chan verdict
 
@@ -58,6 +61,9 @@ type trainer struct {
 	tensorBusy time.Duration
 	tries      map[try]int
 	stopping   bool
+	// patience of an async run, and when it ends.
+	patience *sched.Patience
+	enough   *time.Timer
 	// away is the ctx of what waits for others: tasks of a backend that is not local,
 	// messages to other partitions. recall ends it.
 	away      context.Context
@@ -150,8 +156,10 @@ func (t *trainer) loop(ctx context.Context, updates <-chan engine.Update, start 
 	if t.train != nil {
 		room += t.train.own.Len()
 	}
-	t.jobs, t.results, t.verdict = make(chan job, room), make(chan outcome, room), make(chan verdict, 1)
+	t.jobs, t.results, t.verdict = newQueue(room), make(chan outcome, room), make(chan verdict, 1)
 	t.tries = map[try]int{}
+	t.patience, t.enough = sched.NewPatience(t.cfg.Wait), time.NewTimer(time.Hour)
+	t.enough.Stop()
 	for i, s := range t.workers.streams {
 		wg.Go(func() { t.work(inner, i, s) })
 	}
@@ -171,7 +179,11 @@ func (t *trainer) loop(ctx context.Context, updates <-chan engine.Update, start 
 	for t.flying > 0 || !t.stopping && !done() {
 		t.pump()
 		t.watch()
+		if t.goOn() {
+			continue
+		}
 		select {
+		case <-t.enough.C:
 		case o := <-t.results:
 			t.handle(o)
 		case u, ok := <-updates:
@@ -207,13 +219,33 @@ func (t *trainer) loop(ctx context.Context, updates <-chan engine.Update, start 
 	return t.err
 }
 
+// goOn gives cores of an async run, which have waited long enough for rows and weights of
+// their own epoch, what can be done with older ones.
+func (t *trainer) goOn() bool {
+	if t.train == nil || t.stopping || t.cfg.Sync {
+		return false
+	}
+	late := 0
+	if idle := t.workers.n - (t.flying - t.remoteOn); idle > 0 {
+		late = min(idle, t.machine.Late())
+	}
+	enough, longer := t.patience.Ask(time.Since(t.cfg.Start).Seconds(), late)
+	t.enough.Stop()
+	if enough {
+		t.feed(t.machine.Step(sched.Input{Idle: late}))
+	} else if longer > 0 {
+		t.enough.Reset(time.Duration(longer*1e9) + 1)
+	}
+	return enough
+}
+
 // watch lets the backend see the queues, if it wants to.
 func (t *trainer) watch() {
 	w, ok := t.backend.(engine.Watcher)
 	if !ok {
 		return
 	}
-	queued := len(t.jobs)
+	queued := t.jobs.len()
 	w.Observe(engine.Load{
 		At: time.Since(t.cfg.Start), GraphWaiting: queued, GraphRunning: t.flying - t.remoteOn - queued,
 		TensorWaiting: len(t.waiting), TensorRunning: t.remoteOn, Done: t.tensorDone, Busy: t.tensorBusy,
@@ -233,13 +265,12 @@ func (t *trainer) tell() {
 // work is one worker: a core of the graph server.
 func (t *trainer) work(ctx context.Context, id int, s kernels.Stream) {
 	for {
-		select {
-		case j := <-t.jobs:
-			if o := t.execute(ctx, s, id, j); o.err != errLeft {
-				t.results <- o
-			}
-		case <-ctx.Done():
+		j, ok := t.jobs.take(ctx)
+		if !ok {
 			return
+		}
+		if o := t.execute(ctx, s, id, j); o.err != errLeft {
+			t.results <- o
 		}
 	}
 }
@@ -253,20 +284,21 @@ func (t *trainer) execute(ctx context.Context, s kernels.Stream, id int, j job) 
 // feed queues training tasks that may run now.
 func (t *trainer) feed(tasks []task.Task) {
 	for _, x := range tasks {
-		t.waiting = append(t.waiting, job{p: t.train, t: x})
+		t.waiting = append(t.waiting, job{p: t.train, t: x, turn: x.Epoch})
 	}
 }
 
 func (t *trainer) feedEval(tasks []task.Task) {
 	for _, x := range tasks {
-		t.waiting = append(t.waiting, job{p: t.eval.pass, t: x, weights: &t.current.weights})
+		t.waiting = append(t.waiting, job{p: t.eval.pass, t: x, turn: t.current.epoch + 1, weights: &t.current.weights})
 	}
 }
 
 // pump hands waiting jobs out: graph tasks and local tensor tasks to the cores'
-// queue, other tensor tasks to the backend while it has slots.
+// queue, other tensor tasks to the backend while it has slots, the oldest epoch first.
 // Publications that are a mere note to the scheduler are done on the spot.
 func (t *trainer) pump() {
+	slices.SortStableFunc(t.waiting, func(a, b job) int { return cmp.Compare(a.turn, b.turn) })
 	for i := 0; i < len(t.waiting); i++ { // grows while notes free other tasks
 		j := t.waiting[i]
 		switch {
@@ -284,7 +316,7 @@ func (t *trainer) pump() {
 			go func() { t.results <- t.execute(t.away, nil, len(t.workers.streams), j) }()
 		default:
 			t.flying++
-			t.jobs <- j
+			t.jobs.put(j)
 		}
 		t.waiting[i].p = nil
 	}
@@ -378,6 +410,7 @@ func (t *trainer) note(u engine.Update) {
 		Epoch: u.Epoch, Loss: u.Loss, LR: u.LR, GradNorm: u.GradNorm, Update: u.Seconds, Took: (now.Sub(t.lastEpoch) - t.evalTime).Seconds(),
 		At: now.Sub(t.cfg.Start).Seconds(),
 	})
+	t.patience.Epoch(now.Sub(t.lastEpoch).Seconds())
 	t.lastEpoch, t.evalTime = now, 0
 }
 

@@ -46,6 +46,10 @@ type Config struct {
 	// 0, the default, lets nobody start e+1 before all have finished e, without
 	// any barrier inside an epoch. Must be 0 when Sync.
 	Staleness int
+	// Fresh: what the bound allows but would compute with older rows or weights than
+	// those of its own epoch waits until these are there, or until an Input.Idle asks
+	// for it. Without, it may run at once. A sync run has no such tasks.
+	Fresh bool
 	// Hold is the number of epochs that may start, from First on, before an
 	// Input.Allow raises it. 0 means all of them.
 	Hold int
@@ -58,6 +62,7 @@ type Input struct {
 	Rows     *Rows    // another partition's rows have arrived
 	Finished *Finish  // an interval of another partition has finished an epoch
 	Weights  *int     // this weight version is there: the updates of all epochs before it
+	Idle     int      // so many cores have nothing to do and shall have what waits for fresher rows
 	Allow    *int     // epochs below this one may start
 	Stop     bool     // issue nothing more, not even a task that fails from now on
 }

@@ -11,7 +11,7 @@ import (
 // after epoch, and says which tasks may run now.
 //
 // Each own interval does its steps in order, one at a time. Two things can hold
-// it up. Before step 0 of an epoch it waits until the epoch is open: epochs open
+// it up. Before step 0 of an epoch it waits until its epoch is open: epochs open
 // in order, for all intervals alike, so that one number, Machine.open, and one
 // list of who waits for it are enough. Before a step that gathers it waits until
 // the rows of all its sources are new enough. Published epochs never go back, so
@@ -32,7 +32,7 @@ type Machine struct {
 	// be gathered; First-1 before the first. nil where step s publishes nothing.
 	published [][]int32
 	// watch[s][j] are the own intervals that wait for published[s][j] to move.
-	watch [][][]int32
+	watch [][][]watcher
 
 	// finished[j] is the newest epoch that interval j has finished; holders[f] is
 	// how many intervals stand at f, and slowest the smallest f of all.
@@ -42,8 +42,8 @@ type Machine struct {
 
 	weights int     // the newest weight version
 	limit   int     // epochs below it may start, as far as Hold and Allow go
-	open    int     // every epoch below it may start
-	atGate  []int32 // own intervals that wait for epoch open; no other is awaited
+	open    int     // every epoch below it starts as soon as an interval gets there
+	atGate  []int32 // own intervals that wait for an epoch to open
 
 	ready   []int32 // own intervals whose task is to be issued by this call
 	running int     // tasks issued and neither done nor failed
@@ -56,6 +56,14 @@ type progress struct {
 	step   int
 	issued bool // the task is out
 	cursor int  // a gather waits for this one of its sources; those before are new enough
+	late   bool // a gather may run, but waits for fresh rows
+	watch  int  // counts the waits for a source; those of earlier ones are over
+}
+
+// watcher is an own interval and which of its waits it is.
+type watcher struct {
+	own   int32
+	watch int
 }
 
 // New is a machine at the start of epoch c.First. It keeps the slices of c, which
@@ -69,7 +77,7 @@ func New(c Config) (*Machine, error) {
 		ahead:     min(c.Staleness, c.Epochs),
 		own:       make([]progress, c.Own.Len()),
 		published: make([][]int32, len(c.Steps)),
-		watch:     make([][][]int32, len(c.Steps)),
+		watch:     make([][][]watcher, len(c.Steps)),
 		finished:  make([]int32, c.Intervals),
 		holders:   map[int]int{c.First - 1: c.Intervals},
 		slowest:   c.First - 1,
@@ -86,7 +94,7 @@ func New(c Config) (*Machine, error) {
 	for s, st := range c.Steps {
 		if st.Publishes {
 			m.published[s] = slices.Clone(m.finished)
-			m.watch[s] = make([][]int32, c.Intervals)
+			m.watch[s] = make([][]watcher, c.Intervals)
 		}
 	}
 	for i := range m.own {
@@ -115,6 +123,8 @@ func (m *Machine) Step(in Input) []task.Task {
 		m.weights = max(m.weights, *in.Weights)
 	case in.Allow != nil:
 		m.limit = max(m.limit, min(*in.Allow, m.cfg.Epochs))
+	case in.Idle > 0:
+		m.idle(in.Idle)
 	case in.Stop:
 		m.stopped = true
 	}
@@ -147,7 +157,7 @@ func (m *Machine) done(id task.ID) {
 	}
 	p.step++
 	if p.step < len(m.cfg.Steps) {
-		p.cursor = 0
+		p.cursor, p.late = 0, false
 		m.gather(i)
 		return
 	}
@@ -157,7 +167,7 @@ func (m *Machine) done(id task.ID) {
 	case p.epoch == m.cfg.Epochs: // this interval has run its course
 	case p.epoch < m.open:
 		m.ready = append(m.ready, int32(i))
-	default: // it has just finished epoch open-1, the last that could start
+	default:
 		m.atGate = append(m.atGate, int32(i))
 	}
 }
@@ -200,20 +210,29 @@ func (m *Machine) publish(s, j, epoch int) {
 	m.published[s][j] = int32(epoch)
 	woken := m.watch[s][j]
 	m.watch[s][j] = woken[:0] // who must go on watching j is kept in place, behind the loop
-	for _, i := range woken {
-		m.gather(int(i))
+	for _, w := range woken {
+		if m.own[w.own].watch == w.watch { // it has not run meanwhile
+			m.gather(int(w.own))
+		}
 	}
 }
 
-// gather makes own interval i ready if all sources of its step are new enough,
-// and else has it watch the first that is not.
+// gather makes own interval i ready if all sources of its step are as new as they
+// shall be, and else has it watch the first that is not.
 func (m *Machine) gather(i int) {
 	p := &m.own[i]
-	if src := m.missing(i); src >= 0 {
+	p.watch++
+	src := m.missing(i)
+	if src < 0 && m.cfg.Fresh && !p.late {
+		p.late, p.cursor = true, 0
+		src = m.missing(i)
+	}
+	if src >= 0 {
 		r := m.cfg.Steps[p.step].Reads
-		m.watch[r][src] = append(m.watch[r][src], int32(i))
+		m.watch[r][src] = append(m.watch[r][src], watcher{int32(i), p.watch})
 		return
 	}
+	p.late = false
 	m.ready = append(m.ready, int32(i))
 }
 
@@ -225,10 +244,13 @@ func (m *Machine) missing(i int) int {
 	if st.Reads < 0 {
 		return -1
 	}
-	have, need := m.published[st.Reads], int32(m.need(p.epoch))
-	sources := st.Sources[i]
+	need := p.epoch
+	if !p.late {
+		need = m.need(p.epoch)
+	}
+	have, sources := m.published[st.Reads], st.Sources[i]
 	for ; p.cursor < len(sources); p.cursor++ {
-		if j := sources[p.cursor]; have[j] < need {
+		if j := sources[p.cursor]; int(have[j]) < need {
 			return int(j)
 		}
 	}
@@ -264,8 +286,8 @@ func (m *Machine) finish(j, epoch int) {
 	}
 }
 
-// ceiling is the first epoch that may not start yet.
-func (m *Machine) ceiling() int {
+// bound is the first epoch that may not start yet.
+func (m *Machine) bound() int {
 	if m.cfg.Sync {
 		return min(m.limit, m.weights+1) // epoch e needs version e
 	}
@@ -273,12 +295,46 @@ func (m *Machine) ceiling() int {
 	return min(m.limit, m.slowest+m.ahead+2, m.weights+m.ahead+1)
 }
 
-// take opens the epochs that may start, and issues what is ready.
+// idle makes up to n tasks ready that may run and wait for something fresher, the
+// oldest epoch first and within it by interval.
+func (m *Machine) idle(n int) {
+	bound := m.bound()
+	var late []int32
+	for i := range m.own {
+		if p := &m.own[i]; !p.issued && (p.late || p.step == 0 && p.epoch < bound && slices.Contains(m.atGate, int32(i))) {
+			late = append(late, int32(i))
+		}
+	}
+	slices.SortStableFunc(late, func(a, b int32) int { return cmp.Compare(m.own[a].epoch, m.own[b].epoch) })
+	for _, i := range late[:min(n, len(late))] {
+		p := &m.own[i]
+		if p.late {
+			p.late = false
+			p.watch++
+		} else {
+			m.atGate = slices.DeleteFunc(m.atGate, func(j int32) bool { return j == i })
+		}
+		m.ready = append(m.ready, i)
+	}
+}
+
+// take opens the epochs that start, and issues what is ready.
 func (m *Machine) take() []task.Task {
-	if c := m.ceiling(); c > m.open {
-		m.open = c
-		m.ready = append(m.ready, m.atGate...)
-		m.atGate = m.atGate[:0]
+	open := m.bound()
+	if m.cfg.Fresh {
+		open = min(open, m.weights+1)
+	}
+	if open > m.open {
+		m.open = open
+		kept := m.atGate[:0]
+		for _, i := range m.atGate {
+			if m.own[i].epoch < open {
+				m.ready = append(m.ready, i)
+			} else {
+				kept = append(kept, i)
+			}
+		}
+		m.atGate = kept
 	}
 	if m.stopped || len(m.ready) == 0 {
 		m.ready = m.ready[:0]

@@ -24,6 +24,25 @@ func (m *Machine) Finished() bool {
 	return true
 }
 
+// Late is the number of tasks that an Input.Idle would have run now.
+func (m *Machine) Late() int {
+	if !m.cfg.Fresh {
+		return 0
+	}
+	late, bound := 0, m.bound()
+	for _, i := range m.atGate {
+		if m.own[i].epoch < bound {
+			late++
+		}
+	}
+	for i := range m.own {
+		if m.own[i].late {
+			late++
+		}
+	}
+	return late
+}
+
 // Outstanding is the number of tasks issued that are neither done nor failed.
 func (m *Machine) Outstanding() int { return m.running }
 
@@ -63,9 +82,13 @@ func (m *Machine) line(i int) string {
 	case p.step == 0:
 		return where + " waits for " + m.gate(p.epoch)
 	}
-	src := m.missing(i)
-	return fmt.Sprintf("%s waits for rows of i%d: has epoch %d of step %d, needs %d",
-		where, src, m.published[st.Reads][src], st.Reads, m.need(p.epoch))
+	src, wants := m.missing(i), "needs"
+	need := m.need(p.epoch)
+	if p.late {
+		need, wants = p.epoch, "may run, but would rather have"
+	}
+	return fmt.Sprintf("%s waits for rows of i%d: has epoch %d of step %d, %s %d",
+		where, src, m.published[st.Reads][src], st.Reads, wants, need)
 }
 
 // gate says what keeps epoch e from starting.
@@ -87,6 +110,8 @@ func (m *Machine) gate(e int) string {
 	}
 	if m.weights < version {
 		why = append(why, fmt.Sprintf("weights %d: has %d", version, m.weights))
+	} else if why == nil && m.cfg.Fresh && m.weights < e {
+		why = append(why, fmt.Sprintf("weights %d or an idle core: has %d", e, m.weights))
 	}
 	if why == nil {
 		return "Start"

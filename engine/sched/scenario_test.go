@@ -13,7 +13,7 @@ import (
 
 // TestScenarios runs testdata/*.txt. The commands:
 //
-//	new intervals=N epochs=N [own=LO:HI] [sync] [staleness=N] [first=N] [hold=N]
+//	new intervals=N epochs=N [own=LO:HI] [sync] [fresh] [staleness=N] [first=N] [hold=N]
 //	STEP [reads=S]                      one line per step; SC steps publish
 //	neighbours 0:0,1 1:0,1,2            whom each interval gathers from
 //
@@ -21,7 +21,7 @@ import (
 //	run INTERVAL                        do all of its tasks until it is held up
 //	rows i=J step=S epoch=E             another partition's rows have arrived
 //	finished i=J epoch=E                another partition's interval is through
-//	weights V | allow E | stop | state
+//	weights V | allow E | idle CORES | stop | state
 //
 // All but state print the tasks that are issued.
 func TestScenarios(t *testing.T) {
@@ -79,6 +79,8 @@ func (s *scenario) run(t *testing.T, b *dd.Block) string {
 		tasks = s.m.Step(Input{Weights: number(b.Words[0])})
 	case "allow":
 		tasks = s.m.Step(Input{Allow: number(b.Words[0])})
+	case "idle":
+		tasks = s.m.Step(Input{Idle: *number(b.Words[0])})
 	case "stop":
 		tasks = s.m.Step(Input{Stop: true})
 	default:
@@ -129,6 +131,7 @@ func parseConfig(t *testing.T, b *dd.Block) Config {
 	}
 	for _, w := range b.Words {
 		c.Sync = c.Sync || w == "sync"
+		c.Fresh = c.Fresh || w == "fresh"
 	}
 	sources := make([][]int32, max(c.Intervals, 0))
 	for _, line := range b.Input {

@@ -17,11 +17,12 @@ type twin struct {
 	fins    []Finish
 	weights []int
 	allows  []int
+	asked   map[task.ID]bool // by idle cores, or issued before
 	stopped bool
 }
 
 func newTwin(c Config) *twin {
-	return &twin{cfg: c, done: map[task.ID]bool{}, out: map[task.ID]bool{}}
+	return &twin{cfg: c, done: map[task.ID]bool{}, out: map[task.ID]bool{}, asked: map[task.ID]bool{}}
 }
 
 func (w *twin) step(in Input) []task.Task {
@@ -41,6 +42,17 @@ func (w *twin) step(in Input) []task.Task {
 		w.weights = append(w.weights, *in.Weights)
 	case in.Allow != nil:
 		w.allows = append(w.allows, *in.Allow)
+	case in.Idle > 0:
+		var late []task.ID
+		for i := w.cfg.Own.Lo; i < w.cfg.Own.Hi; i++ {
+			if id, more := w.next(i); more && !w.out[id] && w.mayRun(id) {
+				late = append(late, id)
+			}
+		}
+		slices.SortStableFunc(late, func(a, b task.ID) int { return cmp.Compare(a.Epoch, b.Epoch) })
+		for _, id := range late[:min(in.Idle, len(late))] {
+			w.asked[id] = true
+		}
 	case in.Stop:
 		w.stopped = true
 	}
@@ -51,10 +63,10 @@ func (w *twin) issue() []task.Task {
 	var tasks []task.Task
 	for i := w.cfg.Own.Lo; i < w.cfg.Own.Hi && !w.stopped; i++ {
 		id, more := w.next(i)
-		if !more || w.out[id] || !w.mayRun(id) {
+		if !more || w.out[id] || !w.mayRun(id) || w.cfg.Fresh && !w.asked[id] && !w.fresh(id) {
 			continue
 		}
-		w.out[id] = true
+		w.out[id], w.asked[id] = true, true
 		st := w.cfg.Steps[id.Step]
 		tasks = append(tasks, task.Task{ID: id, Kind: st.Kind, Dir: st.Dir, Layer: st.Layer})
 	}
@@ -117,6 +129,13 @@ func (w *twin) mayRun(id task.ID) bool {
 		}
 	}
 	return true
+}
+
+// fresh says that a task would read nothing older than its own epoch.
+func (w *twin) fresh(id task.ID) bool {
+	sync := *w
+	sync.cfg.Sync = true
+	return sync.mayRun(id)
 }
 
 // published is the newest epoch whose rows of interval j, step s, are here.

@@ -16,6 +16,7 @@ type world struct {
 	rng   *rand.Rand
 	cfg   Config // of all partitions: Own is everything
 	parts []*partition
+	idle  int // cores of each partition, which say so when they are idle; 0: never
 	push  int // the step whose task brings the interval's last gradients
 
 	rows     map[[2]int]int // (step, interval): the newest epoch published
@@ -46,7 +47,7 @@ func randomWorld(seed uint64) *world {
 	c := Config{Intervals: 1 + rng.IntN(6), First: rng.IntN(3), Sync: rng.IntN(3) == 0}
 	c.Epochs = c.First + rng.IntN(5)
 	if !c.Sync {
-		c.Staleness = rng.IntN(4)
+		c.Staleness, c.Fresh = rng.IntN(4), rng.IntN(2) == 0
 	}
 	if rng.IntN(3) == 0 {
 		c.Hold = 1 + rng.IntN(2)
@@ -73,6 +74,9 @@ func randomWorld(seed uint64) *world {
 		c.Steps = append(c.Steps, st)
 	}
 	w := newWorld(rng, c, 1+rng.IntN(min(3, c.Intervals)))
+	if c.Fresh {
+		w.idle = rng.IntN(4)
+	}
 	if !c.Sync { // a sync epoch ends with the weights; async gradients may come sooner
 		w.push = rng.IntN(len(c.Steps))
 	}
@@ -126,7 +130,7 @@ func (w *world) run() error {
 			return err
 		}
 	}
-	for faults := 20; ; {
+	for faults, idles := 20, 100; ; {
 		var can []func() error
 		for _, p := range w.parts {
 			for _, id := range p.out {
@@ -140,6 +144,9 @@ func (w *world) run() error {
 			}
 			if faults > 0 && len(p.past) > 0 {
 				can = append(can, func() error { faults--; return w.tell(p, p.past[w.rng.IntN(len(p.past))]) })
+			}
+			if idles > 0 && len(p.out) < w.idle {
+				can = append(can, func() error { idles--; return w.tell(p, Input{Idle: w.idle - len(p.out)}) })
 			}
 			if p.allowed < w.cfg.Epochs {
 				can = append(can, func() error { p.allowed++; n := p.allowed; return w.tell(p, Input{Allow: &n}) })

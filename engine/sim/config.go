@@ -19,8 +19,11 @@ type Config struct {
 	// Sync and Staleness are those of sched.Config.
 	Sync      bool
 	Staleness int
-	Net       Network
-	Params    Params
+	// Wait is how long idle cores of an asynchronous run wait for fresh rows and weights:
+	// sched.NewPatience.
+	Wait   float64
+	Net    Network
+	Params Params
 	// Observe, if not nil, sees every task as a core or a worker takes it up.
 	Observe func(Started)
 }

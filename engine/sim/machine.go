@@ -1,8 +1,14 @@
 package sim
 
+import (
+	"cmp"
+	"slices"
+)
+
 // job is work for one core.
 type job struct {
 	took  instant
+	turn  int    // lower ones come first, among those that are not urgent
 	start func() // nil: nobody wants to know
 	done  func()
 }
@@ -14,6 +20,7 @@ type machine struct {
 	idle  int
 	// What waits for a core: urgent jobs are messages, which come before tasks.
 	urgent, ready []job
+	bored         func() // is called when cores have nothing to do; nil: they just wait
 	// out and in are the moments at which the link is free to send and to receive.
 	out, in instant
 	use     Use
@@ -24,7 +31,8 @@ func (m *machine) do(urgent bool, j job) {
 	if urgent {
 		m.urgent = append(m.urgent, j)
 	} else {
-		m.ready = append(m.ready, j)
+		n, _ := slices.BinarySearchFunc(m.ready, j.turn+1, func(have job, turn int) int { return cmp.Compare(have.turn, turn) })
+		m.ready = slices.Insert(m.ready, n, j)
 	}
 	m.pump()
 }
@@ -36,6 +44,9 @@ func (m *machine) pump() {
 			from = &m.ready
 		}
 		if len(*from) == 0 {
+			if m.bored != nil {
+				m.bored()
+			}
 			return
 		}
 		j := (*from)[0]

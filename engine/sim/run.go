@@ -34,6 +34,9 @@ type server struct {
 
 	free int // slots
 	away []task.Task
+
+	patience *sched.Patience // of an async run
+	alarm    instant         // when it is asked again
 }
 
 // Run plays c.
@@ -94,9 +97,26 @@ func newServer(r *run, rank int) (*server, error) {
 	}
 	var err error
 	s.sched, err = sched.New(sched.Config{
-		Intervals: r.cfg.Intervals, Own: c.Own, Steps: c.Steps, Epochs: r.cfg.Epochs, Sync: r.cfg.Sync, Staleness: r.cfg.Staleness,
+		Intervals: r.cfg.Intervals, Own: c.Own, Steps: c.Steps, Epochs: r.cfg.Epochs,
+		Sync: r.cfg.Sync, Staleness: r.cfg.Staleness, Fresh: !r.cfg.Sync,
 	})
+	if !r.cfg.Sync {
+		s.patience, s.bored = sched.NewPatience(r.cfg.Wait), s.goOn
+	}
 	return s, err
+}
+
+// goOn gives cores, which have waited long enough for fresh rows and weights, what can be
+// done with older ones.
+func (s *server) goOn() {
+	late := min(s.idle, s.sched.Late())
+	enough, longer := s.patience.Ask(s.q.now.seconds(), late)
+	if enough {
+		s.feed(s.sched.Step(sched.Input{Idle: late}))
+	} else if next := s.q.now + 1 + instantOf(longer); longer > 0 && (s.alarm <= s.q.now || next < s.alarm) {
+		s.alarm = next
+		s.q.at(next, s.pump)
+	}
 }
 
 // feed gives tasks to cores, or to remote workers.
@@ -108,9 +128,10 @@ func (s *server) feed(tasks []task.Task) {
 			continue
 		}
 		took := instantOf(work.Seconds)
-		s.do(false, job{took: took, start: func() { s.started(t) }, done: func() { s.complete(t, took) }})
+		s.do(false, job{took: took, turn: t.Epoch, start: func() { s.started(t) }, done: func() { s.complete(t, took) }})
 	}
 	s.launch()
+	s.pump()
 }
 
 func (s *server) work(t task.Task) *Task { return &s.cfg.Tasks[t.Interval-s.cfg.Own.Lo][t.Step] }
@@ -119,6 +140,18 @@ func (s *server) started(t task.Task) {
 	if s.r.cfg.Observe != nil {
 		s.r.cfg.Observe(Started{Task: t, Server: s.rank, Seconds: s.q.now.seconds()})
 	}
+}
+
+// ended notes the end of an epoch.
+func (s *server) ended(epoch int) {
+	if s.patience == nil {
+		return
+	}
+	took := s.r.ends[epoch]
+	if epoch > 0 {
+		took -= s.r.ends[epoch-1]
+	}
+	s.patience.Epoch(took.seconds())
 }
 
 // launch gives tasks to workers that have none.
@@ -193,5 +226,8 @@ func (r *run) count(epoch int) {
 	r.left[epoch]--
 	if r.left[epoch] == 0 {
 		r.ends[epoch] = r.q.now
+		for _, s := range r.servers {
+			s.ended(epoch)
+		}
 	}
 }
