@@ -22,22 +22,29 @@ func NewPatience(share float64) *Patience { return &Patience{share: share} }
 // Epoch notes how long an epoch took.
 func (p *Patience) Epoch(took float64) { p.most = p.share * took }
 
-// Ask is told, at moment now, how many cores wait, and says whether they
-// have waited enough. If not, they will have after so much longer, unless they hear
-// something before; 0: nobody waits.
+// Ask is told, at moment now, how many cores wait, and says whether they have waited
+// enough. If not, they will have after so much longer, unless they hear something before;
+// 0: nobody waits, or for as long as it takes.
 func (p *Patience) Ask(now float64, waiting int) (enough bool, longer float64) {
 	passed := now - p.at
 	p.at = now
-	p.left += p.share * passed
+	if p.waiting {
+		p.left -= passed * (1 - p.share) // time that is waited earns its share, too
+	} else {
+		p.left += passed * p.share
+	}
 	if p.most > 0 {
 		p.left = min(p.left, p.most)
 	}
-	if p.waiting {
-		p.left = max(0, p.left-passed)
+	if p.left < 1e-9 {
+		p.left = 0
 	}
-	p.waiting = waiting > 0 && p.left > 0
-	if p.waiting {
-		return false, p.left
+	p.waiting = waiting > 0 && (p.left > 0 || p.share == 1)
+	switch {
+	case !p.waiting:
+		return waiting > 0, 0
+	case p.share == 1:
+		return false, 0
 	}
-	return waiting > 0, 0
+	return false, p.left / (1 - p.share)
 }

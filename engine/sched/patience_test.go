@@ -34,7 +34,7 @@ func TestPatienceIsAShareOfTheTime(t *testing.T) {
 		if math.Abs(waited/now-share) > 0.01 {
 			t.Errorf("share %v: it waited for %.3f of the time", share, waited/now)
 		}
-		// What is left at first, and what comes in while it is used up.
+		// What may be left at first, and what comes in while it is used up.
 		if most := share * 2 / (1 - share); longest > most+1e-9 {
 			t.Errorf("share %v: it waited for %v s at once, more than %v", share, longest, most)
 		}
@@ -45,13 +45,23 @@ func TestPatienceIsAShareOfTheTime(t *testing.T) {
 func TestPatienceKeepsWhatIsNotUsed(t *testing.T) {
 	p := NewPatience(0.25)
 	p.Epoch(4)
-	if enough, longer := p.Ask(1000, 2); enough || longer != 1 {
-		t.Errorf("after a long time without waiting: %v, %v, want 1 s of an epoch of 4", enough, longer)
+	if enough, longer := p.Ask(1000, 2); enough || math.Abs(longer-4./3) > 1e-9 {
+		t.Errorf("after a long time without waiting: %v, %v, want 1 s of an epoch of 4, and what comes in meanwhile", enough, longer)
 	}
 	if enough, longer := p.Ask(1000.5, 0); enough || longer != 0 {
 		t.Errorf("what was waited for is there: %v, %v", enough, longer)
 	}
-	if enough, longer := p.Ask(1000.5, 1); enough || math.Abs(longer-0.625) > 1e-9 {
-		t.Errorf("half a second later: %v, %v, want 1-0.5+0.25·0.5", enough, longer)
+	if enough, longer := p.Ask(1000.5, 1); enough || math.Abs(longer-(1-0.375)/0.75) > 1e-9 {
+		t.Errorf("half a second later: %v, %v, want 1 s less 0.75 of 0.5 s", enough, longer)
+	}
+}
+
+// Whoever has all the time waits for good.
+func TestPatienceWithoutEnd(t *testing.T) {
+	p := NewPatience(1)
+	for now := range 100 {
+		if enough, longer := p.Ask(float64(now), 1); enough || longer != 0 {
+			t.Fatalf("at %d: %v, %v", now, enough, longer)
+		}
 	}
 }
