@@ -135,7 +135,7 @@ type Config struct {
 	Staleness int `flag:"staleness"`
 	// AsyncWait is the share of its time for which an async run lets cores that have
 	// nothing else to do wait for rows and weights of the same epoch, before they go on
-	// with older ones within the bound. 0: they never wait. Default 0.5.
+	// with older ones within the bound. 0: they never wait; 1: always, as in a sync run. Default 0.75.
 	AsyncWait float64 `flag:"async-wait"`
 	// Intervals is the number of vertex ranges that flow through the pipeline;
 	// 0 (default) chooses by the size of the graph and the threads.
@@ -208,7 +208,7 @@ type Config struct {
 func DefaultConfig(model string) Config {
 	c := Config{
 		Bias: true, Dropout: 0.5, InputDropout: 0.5, AttentionDropout: 0.6, WeightDecay: 5e-4, SplitIndex: -1,
-		Model: model, Hops: 2, Alpha: 0.1, AsyncWait: 0.5,
+		Model: model, Hops: 2, Alpha: 0.1, AsyncWait: 0.75,
 	}
 	switch model {
 	case "gat":
