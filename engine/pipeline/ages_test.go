@@ -153,6 +153,7 @@ func TestStalenessIsThatOfTheSlowPartition(t *testing.T) {
 			}}, func() Options {
 				return options(t, on(st, func(o *Options) {
 					o.Config.Pipeline, o.Config.Staleness, o.Config.Epochs, o.Config.EvalEvery = "async", bound, epochs, epochs
+					o.Config.AsyncWait = 0
 					o.Config.Intervals, o.Config.Threads = cuts, 2
 					local := backend.NewLocal(o.Device)
 					t.Cleanup(func() { local.Close() })
@@ -197,6 +198,7 @@ func TestPairsKeepTheBound(t *testing.T) {
 		j := trainPartitioned(t, partitioned{parts: parts, seed: uint64(seed)}, func() Options {
 			return options(t, on(st, func(o *Options) {
 				o.Config.Pipeline, o.Config.Staleness, o.Config.Epochs, o.Seed = "async", bound, 6+bound, uint64(seed)
+				o.Config.AsyncWait = 0
 				o.Config.Intervals, o.Config.EvalEvery, o.Config.Threads = 2, 4, 2
 				if next++; next-1 == slow {
 					local := backend.NewLocal(o.Device)

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -49,6 +50,7 @@ func TestRandomSchedulesKeepTheBound(t *testing.T) {
 		s := seed % 4
 		o := options(t, on(st, func(o *Options) {
 			o.Config.Pipeline, o.Config.Staleness, o.Config.Epochs, o.Seed = "async", s, 4+s, uint64(seed)
+			o.Config.AsyncWait = 0
 			o.Config.Intervals, o.Config.EvalEvery, o.Config.Threads = 6, 3, 3
 			local := backend.NewLocal(o.Device)
 			t.Cleanup(func() { local.Close() })
@@ -73,6 +75,31 @@ func TestRandomSchedulesKeepTheBound(t *testing.T) {
 		t.Logf("S=%d: source rows read by age in epochs: %v", s, ages)
 		if len(ages) < 2 || ages[1] == 0 {
 			t.Errorf("S=%d: no gather ever read rows of the epoch before: the schedules show nothing", s)
+		}
+	}
+}
+
+// An async run whose idle cores wait for as long as it takes reads nothing old: it has the
+// bits of a sync run, however its tasks dawdle.
+func TestAsyncThatAlwaysWaitsHasTheBitsOfSync(t *testing.T) {
+	st := build(t, small(96, 1), "natural")
+	run := func(pipeline string, bound int, seed uint64) (*Result, Options) {
+		o := options(t, on(st, func(o *Options) {
+			o.Config.Pipeline, o.Config.Staleness, o.Config.AsyncWait, o.Config.Epochs = pipeline, bound, 1, 6
+			o.Config.Intervals, o.Config.EvalEvery, o.Config.Threads = 6, 3, 3
+			local := backend.NewLocal(o.Device)
+			t.Cleanup(func() { local.Close() })
+			o.Backend = &dawdler{Backend: local, rng: rand.New(rand.NewPCG(seed, 6))}
+		}))
+		return mustTrain(t, o), o
+	}
+	want, sync := run("sync", 0, 0)
+	for seed := range uint64(12) {
+		bound := int(seed % 4)
+		got, o := run("async", bound, seed)
+		sameBits(t, fmt.Sprintf("S=%d, seed %d", bound, seed), want, got, events(sync).losses(), events(o).losses())
+		if ages := events(o).ages(); len(ages) != 1 {
+			t.Errorf("S=%d, seed %d: rows were read by age in epochs: %v", bound, seed, ages)
 		}
 	}
 }

@@ -26,6 +26,7 @@ func TestEveryModelRunsAsync(t *testing.T) {
 			o := m.options(t, seed, func(o *Options) {
 				c := &o.Config
 				c.Pipeline, c.Staleness, c.Epochs, c.EvalEvery = "async", s, epochs, 5
+				c.AsyncWait = 0
 				c.Intervals, c.Threads, c.Hidden, c.LR = 6, 3, 16, 0.01
 				c.Dropout, c.InputDropout, c.AttentionDropout = min(c.Dropout, 0.2), min(c.InputDropout, 0.2), min(c.AttentionDropout, 0.2)
 				if m.model == "gat" {

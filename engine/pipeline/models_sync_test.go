@@ -58,7 +58,7 @@ func TestEveryModelRunsAsyncInPartitions(t *testing.T) {
 		got := trainPartitioned(t, partitioned{parts: 2, seed: seed}, func() Options {
 			return m.options(t, seed, func(o *Options) {
 				c := &o.Config
-				c.Pipeline = "async"
+				c.Pipeline, c.AsyncWait = "async", 0
 				if m.model == "gat" { // whose coefficients of rows of two epochs grow with the scores
 					c.LR, c.Dropout, c.InputDropout, c.AttentionDropout, c.Residual = 0.001, 0, 0, 0, false
 				}

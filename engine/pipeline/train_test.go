@@ -187,6 +187,7 @@ func TestAsyncKeepsTheBound(t *testing.T) {
 		for seed := range uint64(3) {
 			o := options(t, func(o *Options) {
 				o.Config.Pipeline, o.Config.Staleness, o.Config.Epochs, o.Seed = "async", s, 10, seed
+				o.Config.AsyncWait = float64(seed) / 2
 				o.Config.Intervals, o.Config.EvalEvery, o.Config.Threads = 8, 3, 4
 			})
 			mustTrain(t, o)

@@ -329,7 +329,7 @@ func TestAsyncUnderFaults(t *testing.T) {
 	st, dev := tiny(t), device(t)
 	set := func(c *engine.Config) {
 		gat(c)
-		c.Pipeline, c.Staleness, c.Intervals, c.Epochs = "async", 1, 3, 4
+		c.Pipeline, c.Staleness, c.AsyncWait, c.Intervals, c.Epochs = "async", 1, 0, 3, 4
 	}
 	seeds := uint64(40)
 	if testing.Short() || raceEnabled {
