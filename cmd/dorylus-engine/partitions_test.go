@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -47,6 +48,33 @@ func TestPreparePartitions(t *testing.T) {
 	}
 }
 
+// Smaller blocks are more of them, for more intervals and servers, and train the same model
+// to rounding.
+func TestBlockRows(t *testing.T) {
+	dir := t.TempDir()
+	const graph = "synth:sbm,vertices=2000,degree=8,classes=4,features=4"
+	losses := map[string]float64{}
+	for name, size := range map[string]string{"auto": "0", "small": "16", "one": "2000"} {
+		mustRun(t, dir, "prepare", graph, "-o", name, "--block-rows="+size)
+		run := object(t, mustRun(t, dir, "--data="+name, "--epochs=3", "--intervals=40", "--json"))
+		losses[name] = run["loss"].(float64)
+		if want := map[string]float64{"auto": 16, "small": 40, "one": 1}[name]; run["intervals"] != want {
+			t.Errorf("%s blocks: %v intervals, want %v", name, run["intervals"], want)
+		}
+	}
+	for name, loss := range losses {
+		if math.Abs(loss-losses["auto"]) > 1e-5 {
+			t.Errorf("%s blocks: loss %v, %v with those by the size", name, loss, losses["auto"])
+		}
+	}
+	parts := object(t, mustRun(t, dir, "check", "small", "--partitions=100", "--json"))["partitions"].(map[string]any)["parts"].([]any)
+	for rank, p := range parts {
+		if p.(map[string]any)["rows"] == 0.0 {
+			t.Errorf("server %d of 100 has none of 125 blocks", rank)
+		}
+	}
+}
+
 func between(text, from, to string) string {
 	_, text, _ = strings.Cut(text, from)
 	text, _, _ = strings.Cut(text, to)
@@ -56,10 +84,12 @@ func between(text, from, to string) string {
 func TestPartitionsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	for args, want := range map[string]string{
-		"prepare cora -o s --partitions=-1":             "-1 partitions: use 0 for none, or 1 to",
-		"prepare cora -o s --partitions=two":            "--partitions=two: give a whole number",
-		"prepare cora -o s --as=distdgl --partitions=2": "--partitions=2: --as=distdgl is cut by DGL's tools",
-		"check cora --partitions=2":                     "--partitions=2: give 1 or more, for a store",
+		"prepare cora -o s --partitions=-1":              "-1 partitions: use 0 for none, or 1 to",
+		"prepare cora -o s --partitions=two":             "--partitions=two: give a whole number",
+		"prepare cora -o s --as=distdgl --partitions=2":  "--partitions=2: --as=distdgl is cut by DGL's tools",
+		"prepare cora -o s --block-rows=100":             "blocks of 100 rows: use 0 for a size by the number of vertices, or a multiple of 16",
+		"prepare cora -o s --as=distdgl --block-rows=16": "--block-rows=16: --as=distdgl has no blocks",
+		"check cora --partitions=2":                      "--partitions=2: give 1 or more, for a store",
 	} {
 		wantFailure(t, call(t, dir, nil, strings.Fields(args)...), exitUsage, want)
 	}

@@ -92,6 +92,7 @@ It says what it changed. A source that training would get wrong is refused.`,
 	fs.Uint64Var(&f.build.Seed, "seed", 0, "seed of --split and --order")
 	fs.Var(&f.memory, "memory", "`BYTES` that computing the order may take beside the graph (512MiB, 4GB); where the best method needs more, --order=auto takes a cheaper one; 0: any number")
 	fs.IntVar(&f.build.Partitions, "partitions", 0, "report what each of `N` graph servers would get, and let --order=auto look for the smallest cut; a store serves any number of them")
+	fs.IntVar(&f.build.BlockRows, "block-rows", 0, "`ROWS` of a block, the least that a task computes: smaller ones give more cores and servers something to do; 0: a sixteenth of the vertices, 4096 at most")
 	fs.IntVar(&f.build.Threads, "threads", 0, "workers; 0: one per core")
 	fs.BoolVar(&f.overwrite, "overwrite", false, "replace a store that is there already")
 	fs.BoolVar(&f.force, "force", false, "write the store even if training would be wrong")
@@ -168,6 +169,8 @@ func (f *prepareFlags) checkAs() error {
 		return usagef("--as=%s: choose one of %s, %s", f.as, asStore, asDistDGL)
 	case f.as == asDistDGL && f.build.Partitions != 0:
 		return usagef("--partitions=%d: --as=distdgl is cut by DGL's tools: leave it out", f.build.Partitions)
+	case f.as == asDistDGL && f.build.BlockRows != 0:
+		return usagef("--block-rows=%d: --as=distdgl has no blocks: leave it out", f.build.BlockRows)
 	case f.as == asStore && f.chunks != 1:
 		return usagef("--chunks=%d: a store is not cut into chunks: add --as=distdgl", f.chunks)
 	case f.as == asDistDGL && f.chunks < 1:

@@ -16,6 +16,7 @@
 package prepare
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -84,6 +85,10 @@ type Options struct {
 	// the order that cuts the fewest edges, and Meta.Partitions tells what each server
 	// gets. Any other number can be had from the same store.
 	Partitions int
+	// BlockRows is the number of rows of a block, a multiple of 16 up to MaxBlockRows; 0:
+	// store.BlockRowsFor. A task is at least a block, so smaller ones occupy more cores
+	// and cost more sums of gradients; another size rounds these sums otherwise.
+	BlockRows int
 	// Announce, if not nil, is told what computing the order is expected to take,
 	// before it starts: the methods that are run, then better ones that are not.
 	Announce func([]order.Estimate)
@@ -96,6 +101,9 @@ type Options struct {
 	// is not known. It is called from the goroutine that called Build.
 	Progress func(stage string, done, total int64)
 }
+
+// MaxBlockRows is the largest size of a block that can be asked for.
+const MaxBlockRows = 1 << 16
 
 // WithDefaults is opt with every zero field replaced by what it stands for.
 func (opt Options) WithDefaults() Options {
@@ -138,6 +146,9 @@ func (opt Options) Validate() error {
 	}
 	if opt.Partitions < 0 || opt.Partitions > maxPartitions {
 		return fmt.Errorf("%d partitions: use 0 for none, or 1 to %d", opt.Partitions, maxPartitions)
+	}
+	if opt.BlockRows%16 != 0 || opt.BlockRows < 0 || opt.BlockRows > MaxBlockRows {
+		return fmt.Errorf("blocks of %d rows: use 0 for a size by the number of vertices, or a multiple of 16 up to %d", opt.BlockRows, MaxBlockRows)
 	}
 	if opt.Threads < 0 {
 		return fmt.Errorf("%d threads: use 0 for one per core, or a positive number", opt.Threads)
@@ -240,7 +251,7 @@ func build(ctx context.Context, raw *dataset.Raw, opt Options) (*store.Store, er
 			Clusters: ord.Clusters, Seconds: ord.Seconds, IntraFraction: ord.Quality.Intra,
 			EstimatedSeconds: ord.Estimate.Seconds, EstimatedBytes: ord.Estimate.Bytes,
 		},
-		BlockRows: store.BlockRowsFor(raw.N),
+		BlockRows: cmp.Or(opt.BlockRows, store.BlockRowsFor(raw.N)),
 		Changes:   changes, Findings: raw.Findings,
 		SplitSpec: spec, SplitNames: s.Meta.SplitNames,
 	}

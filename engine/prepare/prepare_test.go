@@ -396,6 +396,9 @@ func TestRefusals(t *testing.T) {
 		{"split overlap", func(r *dataset.Raw) { r.Splits = []dataset.Split{{Name: "p", Train: []int32{1}, Test: []int32{1}}} }, Options{}, "vertex 1 is in train and again in test"},
 		{"split range", func(r *dataset.Raw) { r.Splits = []dataset.Split{{Name: "p", Val: []int32{9}}} }, Options{}, "val vertex 9"},
 		{"option", nil, Options{Order: "metsi"}, `unknown order "metsi"`},
+		{"block rows", nil, Options{BlockRows: 100}, "blocks of 100 rows"},
+		{"negative block rows", nil, Options{BlockRows: -16}, "blocks of -16 rows"},
+		{"large blocks", nil, Options{BlockRows: MaxBlockRows + 16}, "multiple of 16 up to 65536"},
 		{"metis", nil, Options{Order: order.METIS}, "METIS is not linked"},
 	} {
 		raw := ok()
