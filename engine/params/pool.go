@@ -41,6 +41,22 @@ func (p *pool) take(param int, spec model.ParamSpec) (*kernels.Mat, error) {
 	return m, nil
 }
 
+// lend is a matrix for a gradient, which is known by its address until it is handed over.
+func (p *pool) lend(param int, spec model.ParamSpec) (*kernels.Mat, error) {
+	m, err := p.take(param, spec)
+	if err != nil {
+		return nil, err
+	}
+	header := *m
+	p.lent[&header] = m
+	return &header, nil
+}
+
+// scratch is a matrix for a gradient that nobody will have.
+func scratch(spec model.ParamSpec) *kernels.Mat {
+	return kernels.FromSlice(spec.Rows, spec.Cols, make([]float32, spec.Rows*spec.Cols))
+}
+
 // put takes a matrix back; nil does nothing.
 func (p *pool) put(param int, m *kernels.Mat) {
 	if m != nil {

@@ -12,26 +12,18 @@ import (
 
 // epochSum is what has arrived of one epoch.
 type epochSum struct {
-	grads  []*tree[*kernels.Mat] // by parameter
-	losses *tree[float64]
-	sums   []*kernels.Mat // by parameter, once all blocks are in; nil is zero
-	loss   float64
-	open   int           // sums that are not known yet, the loss included
-	busy   time.Duration // spent in adding, over all callers
-	told   bool          // the gate knows that all is in
-	norm   *float64      // what the gate has let the update go with
+	partial
+	sums []*kernels.Mat // by parameter, once all blocks are in; nil is zero
+	loss float64
+	open int           // sums that are not known yet, the loss included
+	busy time.Duration // spent in adding, over all callers
+	told bool          // the gate knows that all is in
+	norm *float64      // what the gate has let the update go with
 }
 
 func (s *Server) newEpochSum() *epochSum {
-	e := &epochSum{
-		losses: newTree[float64](s.shape),
-		sums:   make([]*kernels.Mat, len(s.cfg.Specs)),
-		open:   len(s.cfg.Specs) + 1,
-	}
-	for range s.cfg.Specs {
-		e.grads = append(e.grads, newTree[*kernels.Mat](s.shape))
-	}
-	return e
+	n := len(s.cfg.Specs)
+	return &epochSum{partial: newPartial(s.shape, n), sums: make([]*kernels.Mat, n), open: n + 1}
 }
 
 // Buffer is an uninitialised matrix for a gradient of the parameter. It goes back
@@ -42,17 +34,15 @@ func (s *Server) Buffer(param int) *kernels.Mat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.mu.closed {
-		m, err := s.mu.take(param, spec)
+		m, err := s.mu.lend(param, spec)
 		if err == nil {
-			header := *m
-			s.mu.lent[&header] = m
-			return &header
+			return m
 		}
 		if s.mu.err == nil {
 			s.mu.err = err
 		}
 	}
-	return kernels.FromSlice(spec.Rows, spec.Cols, make([]float32, spec.Rows*spec.Cols))
+	return scratch(spec)
 }
 
 // Push hands over gradients, made in matrices of Buffer, and losses, of single blocks or
@@ -140,107 +130,45 @@ func (s *Server) sum(epoch int) *epochSum {
 	return e
 }
 
+// parts are those of e, nil of none.
+func (e *epochSum) parts() *partial {
+	if e == nil {
+		return nil
+	}
+	return &e.partial
+}
+
 func (s *Server) addLoss(epoch int, l engine.BlockLoss) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.sum(epoch)
-	if e == nil {
-		return nil
+	_, sum, done, err := s.adder.loss(e.parts(), epoch, l)
+	if !done {
+		return err
 	}
-	first, mixed := e.losses.claimSpan(l.Block, max(l.Span, 1))
-	if mixed {
-		return fmt.Errorf("epoch %d: the loss of blocks [%d,%d) has arrived before in part: it was cut in another way", epoch, l.Block, l.Block+l.Span)
+	if math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return notFinite(epoch, "the loss")
 	}
-	if !first {
-		return nil
-	}
-	n, _ := s.shape.over(l.Block, max(l.Span, 1))
-	v := l.Loss
-	for {
-		left, right, what := e.losses.settle(&n, v)
-		switch what {
-		case waits:
-			return nil
-		case paired:
-			v = left + right
-		case rooted:
-			if math.IsNaN(left) || math.IsInf(left, 0) {
-				return notFinite(epoch, "the loss")
-			}
-			e.loss = left
-			e.open--
-			return nil
-		}
-	}
+	e.loss = sum
+	e.open--
+	return nil
 }
 
 // addGrad counts the gradient of one block, or of those below one node, and adds up as
 // far as that lets it.
 func (s *Server) addGrad(stream kernels.Stream, epoch int, g engine.BlockGrad) error {
-	e, m, err := s.claimGrad(epoch, g)
-	if e == nil || err != nil {
+	s.mu.Lock()
+	e := s.sum(epoch)
+	m, counts, err := s.adder.claim(e.parts(), epoch, g)
+	s.mu.Unlock()
+	if !counts || err != nil {
 		return err
 	}
-	n, _ := s.shape.over(g.Block, max(g.Span, 1))
-	for {
-		s.mu.Lock()
-		left, right, what := e.grads[g.Param].settle(&n, m)
-		s.mu.Unlock()
-		switch what {
-		case waits:
-			return nil
-		case rooted:
-			return s.rootGrad(stream, epoch, e, g.Param, left)
-		}
-		if m = left; m == nil {
-			m = right
-		}
-		if left == nil || right == nil {
-			continue // nil is zero: the sum is the other one, bit for bit
-		}
-		start := time.Now()
-		stream.Add(left, left, right)
-		if err := stream.Wait(); err != nil {
-			return fmt.Errorf("epoch %d: sum gradients of %s: %w", epoch, s.cfg.Specs[g.Param].Name, err)
-		}
-		s.mu.Lock()
-		e.busy += time.Since(start)
-		s.mu.put(g.Param, right)
-		s.mu.Unlock()
+	_, sum, done, err := s.adder.grad(stream, &e.partial, epoch, g, m, &e.busy)
+	if err != nil || !done {
+		return err
 	}
-}
-
-// claimGrad takes g's matrix over and says whether it counts: the epoch's sum is
-// nil where it does not.
-func (s *Server) claimGrad(epoch int, g engine.BlockGrad) (*epochSum, *kernels.Mat, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var m *kernels.Mat
-	known := g.G == nil
-	if !known {
-		m, known = s.mu.lent[g.G]
-		delete(s.mu.lent, g.G)
-	}
-	e := s.sum(epoch)
-	first, mixed := false, false
-	if e != nil {
-		first, mixed = e.grads[g.Param].claimSpan(g.Block, max(g.Span, 1))
-	}
-	if !first {
-		s.mu.put(g.Param, m)
-	}
-	if mixed {
-		return nil, nil, fmt.Errorf("epoch %d: the gradient of %s, blocks [%d,%d), has arrived before in part: it was cut in another way",
-			epoch, s.cfg.Specs[g.Param].Name, g.Block, g.Block+g.Span)
-	}
-	if !first {
-		return nil, nil, nil
-	}
-	if !known {
-		return nil, nil, fmt.Errorf("epoch %d: gradient of %s, block %d: its matrix is not from Buffer, or was handed over before",
-			epoch, s.cfg.Specs[g.Param].Name, g.Block)
-	}
-	return e, m, nil
+	return s.rootGrad(stream, epoch, e, g.Param, sum)
 }
 
 // rootGrad notes the sum over all blocks, if it is finite.

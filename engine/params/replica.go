@@ -51,6 +51,7 @@ type Sums struct {
 type Replica struct {
 	cfg     ReplicaConfig
 	shape   shape
+	adder   adder
 	updates chan engine.Update
 	wake    chan struct{} // there are updates to deliver
 	closing chan struct{}
@@ -87,6 +88,7 @@ func NewReplica(cfg ReplicaConfig) (*Replica, error) {
 		updates: make(chan engine.Update), wake: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
 	r.mu.pool = newPool(cfg.Device, len(cfg.Specs))
+	r.adder = adder{&r.mu, &r.mu.pool, cfg.Specs, r.shape, cfg.Own}
 	r.mu.pins, r.mu.epochs = map[pin]*version{}, map[int]*partial{}
 	r.mu.quiet = sync.NewCond(&r.mu)
 	r.mu.taken = cfg.Version

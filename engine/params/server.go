@@ -52,6 +52,7 @@ type Config struct {
 type Server struct {
 	cfg     Config
 	shape   shape
+	adder   adder
 	updates chan engine.Update
 	wake    chan struct{} // there are updates to deliver
 	closing chan struct{}
@@ -98,6 +99,7 @@ func New(cfg Config) (*Server, error) {
 		first, from = cfg.From.Version, cfg.From.Optim
 	}
 	s.mu.pool = newPool(cfg.Device, len(cfg.Specs))
+	s.adder = adder{&s.mu, &s.mu.pool, cfg.Specs, s.shape, kernels.Span{Hi: cfg.Blocks}}
 	s.mu.pins = map[pin]*version{}
 	s.mu.epochs = map[int]*epochSum{}
 	s.mu.quiet = sync.NewCond(&s.mu)

@@ -1,6 +1,9 @@
 package params
 
-import "dorylus/engine/task"
+import (
+	"dorylus/engine/task"
+	"dorylus/kernels"
+)
 
 // Sums over blocks are made in a fixed binary tree: the leaves are the blocks in
 // order, a node is its left child plus its right one, and where there is no right
@@ -94,40 +97,48 @@ func (t *tree[T]) claimSpan(lo, span int) (first, mixed bool) {
 	return first, false
 }
 
+// span are the leaves below a node.
+func (s shape) span(n node) kernels.Span {
+	return kernels.Span{Lo: n.k << n.level, Hi: min((n.k+1)<<n.level, s.counts[0])}
+}
+
 // What settle found.
 type settled int
 
 const (
 	waits  settled = iota // the value waits for its sibling, the caller is through
 	paired                // the caller adds left and right and settles the sum
-	rooted                // left is the sum of all
+	rooted                // left is a sum with which nothing of own is to be added
 )
 
-// settle brings v, the sum of node n, as far up as it can go alone. If it is
-// paired, n becomes the node that left + right is the sum of.
-func (t *tree[T]) settle(n *node, v T) (left, right T, what settled) {
+// settle brings v, the sum of node n, as far up as it can go alone among the leaves of own:
+// a node whose sibling has others is a root. If it is paired, n becomes the node that
+// left + right is the sum of.
+func (t *tree[T]) settle(n *node, v T, own kernels.Span) (left, right T, what settled) {
 	var none T
-	for {
-		if n.level == len(t.shape.counts)-1 {
+	for n.level < len(t.shape.counts)-1 {
+		sibling := node{n.level, n.k ^ 1}
+		if sibling.k >= t.shape.counts[n.level] { // v passes through
+			n.level, n.k = n.level+1, n.k>>1
+			continue
+		}
+		if s := t.shape.span(sibling); s.Lo < own.Lo || s.Hi > own.Hi {
 			return v, none, rooted
 		}
-		sibling := n.k ^ 1
-		if sibling < t.shape.counts[n.level] {
-			at := t.shape.base[n.level] + sibling
-			if !t.full[at] {
-				at = t.shape.base[n.level] + n.k
-				t.full[at], t.value[at] = true, v
-				return none, none, waits
-			}
-			other := t.value[at]
-			t.full[at], t.value[at] = false, none
-			left, right = v, other
-			if n.k&1 == 1 {
-				left, right = other, v
-			}
-			n.level, n.k = n.level+1, n.k>>1
-			return left, right, paired
+		at := t.shape.base[n.level] + sibling.k
+		if !t.full[at] {
+			at = t.shape.base[n.level] + n.k
+			t.full[at], t.value[at] = true, v
+			return none, none, waits
+		}
+		other := t.value[at]
+		t.full[at], t.value[at] = false, none
+		left, right = v, other
+		if n.k&1 == 1 {
+			left, right = other, v
 		}
 		n.level, n.k = n.level+1, n.k>>1
+		return left, right, paired
 	}
+	return v, none, rooted
 }
