@@ -20,6 +20,11 @@ import (
 // meanwhile. Counting down from the number of missing sources would touch every
 // reader at each publication instead.
 //
+// With Config.Fresh an asynchronous run does what a synchronous one would, and what
+// its bound allows beyond that waits for idle cores (Input.Idle): an epoch opens with
+// its own weights, and a gather that may run (progress.late) goes on watching the first
+// source that is not of its epoch.
+//
 // Everything it is told only ever moves forward; repeats, and messages that come
 // late or in another order, change nothing.
 type Machine struct {
