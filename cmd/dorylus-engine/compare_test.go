@@ -52,7 +52,8 @@ func TestCompareTable(t *testing.T) {
 	if head != "gcn on cora: 2,708 vertices, 10,556 edges; seed 0" {
 		t.Errorf("head %q", head)
 	}
-	if got, want := masked(strings.TrimLeft(table, " ")), `cpu cpu:async
+	// An async run on two cores may, or may not, have read anything old.
+	if got, want := strings.Replace(masked(strings.TrimLeft(table, " ")), "weights # the same bits", "weights # #", 1), `cpu cpu:async
 accuracy, test at best validation # % # %
 epochs to the end # #
 seconds to the end # #

@@ -84,7 +84,7 @@ func TestPlanFollowsItsHardware(t *testing.T) {
 	if !(few.Plans[0].EpochSeconds > 4*one.EpochSeconds) {
 		t.Errorf("an epoch takes %v s on 1 core and %v s on 8", few.Plans[0].EpochSeconds, one.EpochSeconds)
 	}
-	async := planned(t, append(base, "--pipeline=async", "--staleness=2")...)
+	async := planned(t, append(base, "--pipeline=async", "--staleness=2", "--async-wait=0")...)
 	if !(async.Plans[1].TrainSeconds < four.TrainSeconds) {
 		t.Errorf("an async epoch takes %v s, a sync one %v s", async.Plans[1].TrainSeconds, four.TrainSeconds)
 	}
