@@ -27,7 +27,7 @@ var needed = strings.Fields(`cuInit cuDriverGetVersion cuDeviceGetCount cuDevice
 	cuDeviceGetAttribute cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease_v2 cuCtxSetCurrent cuCtxSynchronize
 	cuModuleLoadDataEx cuModuleUnload cuModuleGetFunction cuLaunchKernel cuFuncSetAttribute cuMemGetInfo_v2 cuMemAlloc_v2
 	cuMemFree_v2 cuMemHostAlloc cuMemFreeHost cuMemcpyHtoD_v2 cuMemcpyDtoH_v2 cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2
-	cuMemcpyDtoDAsync_v2 cuMemcpyPeerAsync cuMemsetD8Async cuStreamCreate cuStreamDestroy_v2 cuStreamSynchronize
+	cuMemcpyDtoDAsync_v2 cuMemsetD8Async cuStreamCreate cuStreamDestroy_v2 cuStreamSynchronize
 	cuStreamQuery cuStreamWaitEvent cuEventCreate cuEventDestroy_v2 cuEventRecord cuEventSynchronize cuEventQuery
 	cuEventElapsedTime`)
 
