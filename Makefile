@@ -14,6 +14,15 @@ comma := ,
 WORKER_TAGS := lambda.norpc,netgo,osusergo,grpcnotrace$(if $(findstring noblas,$(TAGS)),$(comma)noblas)
 STATIC ?= $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && echo 'int main(void){return 0;}' | $${CC:-gcc} -x c - -static -o /dev/null 2>/dev/null && echo -linkmode external -extldflags -static)
 
+# GPU support is in every build of make's, by the tag cuda. It takes gcc and no toolkit:
+# our cuda.h comes before that of any. Its checksum is there because the go command does
+# not see edits of a header that is found by -I.
+GPU_TAGS := $(TAGS)$(if $(TAGS),$(comma))cuda
+export CGO_CFLAGS := "-I$(CURDIR)/csrc/include" -DDORYLUS_CUDA_H=$(shell cksum < csrc/include/cuda.h | cut -d ' ' -f 1) $(if $(CGO_CFLAGS),$(CGO_CFLAGS),-O2)
+export CGO_LDFLAGS := "-L$(CURDIR)/csrc/cudashim/lib" $(if $(CGO_LDFLAGS),$(CGO_LDFLAGS),-O2)
+# Packages that are others with the tag.
+GPU := ./csrc/cudashim/... ./kernels/cuda/... ./kernels/devices/...
+
 # Packages whose Go code runs without cgo in production.
 PURE := ./engine/... ./kernels/... ./cmd/... ./lambda/... ./cluster/...
 # Packages that call C.
@@ -27,12 +36,15 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/dorylus-engine and bin/dorylus-lambda
-	$(GO) build -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o bin/ ./cmd/dorylus-engine
+	$(GO) build -tags "$(GPU_TAGS)" -ldflags "$(LDFLAGS)" -o bin/ ./cmd/dorylus-engine
 	$(GO) build -tags "$(WORKER_TAGS)" -trimpath -ldflags "-s -w $(STATIC)" -o bin/ ./cmd/dorylus-lambda
 
 test: ## go vet and all tests
 	$(GO) vet -tags "$(TAGS)" ./...
 	$(GO) test -tags "$(TAGS)" ./...
+	$(GO) vet -tags "$(GPU_TAGS)" $(GPU) ./cmd/dorylus-engine
+	$(GO) test -tags "$(GPU_TAGS)" $(GPU)
+	$(GO) test -tags "$(GPU_TAGS)" -run 'GPU|Driver|Devices' ./cmd/dorylus-engine
 
 test-nocgo: ## vet and tests without any C
 	CGO_ENABLED=0 $(GO) vet ./...
@@ -40,6 +52,7 @@ test-nocgo: ## vet and tests without any C
 
 test-race: ## tests of the concurrent packages under the race detector
 	$(GO) test -tags "$(TAGS)" -race -short $(CONCURRENT)
+	$(GO) test -tags "$(GPU_TAGS)" -race -short ./csrc/cudashim/... ./kernels/cuda/...
 
 test-asan: ## tests of the native packages under the address sanitizer
 	$(GO) test -tags "$(TAGS)" -asan -short $(NATIVE)

@@ -28,10 +28,11 @@ require (
 	gonum.org/v1/plot v0.17.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
+	gorgonia.org/cu v0.9.6
 	gorgonia.org/tensor v0.9.24
 )
 
-require gorgonia.org/cu v0.9.6 // indirect
+
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect

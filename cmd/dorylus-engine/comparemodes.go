@@ -47,8 +47,8 @@ func (a *app) entries(r *resolved, f compareFlags) ([]*entry, error) {
 	if len(errs) > 0 {
 		return nil, usage(errors.Join(errs...))
 	}
-	for _, e := range entries {
-		errs = append(errs, available(e.Mode))
+	if i := slices.IndexFunc(entries, func(e *entry) bool { return e.Mode == "gpu" }); i >= 0 {
+		errs = append(errs, a.available("gpu"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

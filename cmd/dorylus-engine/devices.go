@@ -4,13 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"dorylus/csrc/blas"
 	"dorylus/csrc/metis"
 	"dorylus/kernels"
+	"dorylus/kernels/cuda"
 	"dorylus/kernels/devices"
 	"dorylus/kernels/kerneltest"
 )
@@ -21,9 +24,11 @@ type deviceReport struct {
 	Cores   int          `json:"cores"`
 	// OpenBLAS and METIS say whether they are linked into this program. Release
 	// and core of OpenBLAS are in the devices' details.
-	OpenBLAS bool   `json:"openblas"`
-	METIS    bool   `json:"metis"`
-	Version  string `json:"version"`
+	OpenBLAS bool `json:"openblas"`
+	METIS    bool `json:"metis"`
+	// CUDA is what the driver of GPUs says, or why there is none.
+	CUDA    cuda.Report `json:"cuda"`
+	Version string      `json:"version"`
 }
 
 type deviceLine struct {
@@ -38,27 +43,45 @@ type deviceLine struct {
 }
 
 func (a *app) devicesCommand() *cobra.Command {
-	var asJSON, selftest bool
+	var asJSON, selftest, probe bool
+	var limit time.Duration
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "Instruction sets and GPUs, and why one cannot be used",
 		Long: `Devices lists what this program can compute on here, and for everything else the reason. --selftest
-runs the conformance suite on each usable device: every operation against its definition.`,
+runs the conformance suite on each usable device: every operation against its definition.
+
+A GPU's driver is asked by a process of its own, so that one that hangs is a line of output. It is the
+machine's, or the library that DORYLUS_CUDA_DRIVER names.`,
 		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error { return a.devices(asJSON, selftest) },
+		RunE: func(*cobra.Command, []string) error {
+			if probe {
+				return a.probeGPUs()
+			}
+			if limit <= 0 {
+				return usagef("--timeout=%v: give a time above 0", limit)
+			}
+			return a.devices(asJSON, selftest, limit)
+		},
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVar(&selftest, "selftest", false, "check every operation of each usable device")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().DurationVar(&limit, "timeout", probeLimit, "how long a GPU's driver may take to answer")
+	cmd.Flags().BoolVar(&probe, "probe-gpus", false, "be the process that asks the driver, and print its report")
+	cmd.Flags().Lookup("probe-gpus").Hidden = true
 	return cmd
 }
 
-func (a *app) devices(asJSON, selftest bool) error {
+func (a *app) devices(asJSON, selftest bool, limit time.Duration) error {
 	r := deviceReport{
 		Cores: runtime.GOMAXPROCS(0), OpenBLAS: blas.Built, METIS: metis.Linked(), Version: versionText(),
 	}
 	failures := 0
 	for _, d := range devices.Available() {
+		if strings.HasPrefix(d.Name, "cuda") {
+			continue // the driver knows better
+		}
 		line := deviceLine{Name: d.Name, Usable: d.OK, Default: d.Default, Why: d.Why, Detail: d.Detail}
 		if selftest && d.OK {
 			a.note(asJSON, "checking %s ...", d.Name)
@@ -67,6 +90,8 @@ func (a *app) devices(asJSON, selftest bool) error {
 		}
 		r.Devices = append(r.Devices, line)
 	}
+	r.CUDA = a.askGPUs(limit)
+	r.Devices = append(r.Devices, gpuLines(r.CUDA)...)
 	var err error
 	if asJSON {
 		enc := json.NewEncoder(a.out)

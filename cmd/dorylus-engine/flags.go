@@ -74,7 +74,7 @@ var settingHelp = []help{
 	{"spot-notice", groupStopping, "on EC2: stop with a checkpoint, as by SIGTERM, when the spot instance is about to be taken back"},
 	{"max-cost", groupStopping, "stop with a checkpoint once the bill, looked at after each epoch, has passed so many dollars; 0: never"},
 
-	{"mode", groupPipeline, "where tensor tasks run: cpu, lambda (gpu is not in this version)"},
+	{"mode", groupPipeline, "where tensor tasks run: cpu, lambda (gpu is refused so far, with what is missing)"},
 	{"pipeline", groupPipeline, "sync (exact, same bits every time) or async (bounded staleness)"},
 	{"staleness", groupPipeline, "epochs that an interval may run ahead of the slowest, with --pipeline=async"},
 	{"async-wait", groupPipeline, "share of its time that idle cores of an async run wait for fresh rows before they use older ones"},

@@ -94,8 +94,8 @@ func (a *app) plan(ctx context.Context, r *resolved, f planFlags) error {
 	if err := c.Validate(); err != nil {
 		return usage(err)
 	}
-	if err := available(c.Mode); err != nil {
-		return err
+	if c.Mode == "gpu" {
+		return errors.New("--mode=gpu: this version does not plan for GPUs; use --mode=cpu or --mode=lambda")
 	}
 	p := &planner{c: c, f: f, lambda: c.Mode == "lambda"}
 	if err := a.hardware(p); err != nil {

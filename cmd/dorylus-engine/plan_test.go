@@ -109,7 +109,7 @@ func TestPlanRefusals(t *testing.T) {
 		{exitUsage, "say how many cores a server has, with --threads=N", []string{"--instance=none"}},
 		{exitUsage, "give all three, above 0", []string{"--gather-speed=10"}},
 		{exitUsage, "--params=0: at least 1 is needed", []string{"--params=0"}},
-		{exitFailed, "this version has no GPU mode", []string{"--mode=gpu"}},
+		{exitFailed, "this version does not plan for GPUs", []string{"--mode=gpu"}},
 	} {
 		r := call(t, t.TempDir(), nil, append([]string{"plan"}, c.args...)...)
 		if r.code != c.code || !strings.Contains(r.err, c.want) {

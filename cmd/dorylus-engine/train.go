@@ -56,7 +56,7 @@ func (a *app) train(ctx context.Context, r *resolved) error {
 	if err := c.Validate(); err != nil {
 		return usage(err)
 	}
-	if err := available(c.Mode); err != nil {
+	if err := a.available(c.Mode); err != nil {
 		return err
 	}
 	if c.OutDir == "" {
@@ -100,12 +100,12 @@ func (a *app) train(ctx context.Context, r *resolved) error {
 	return errors.Join(err, folder.keep(c, sum), a.conclude(c, folder, sum))
 }
 
-// available refuses modes that this version does not have.
-func available(mode string) error {
+// available refuses modes that cannot be had here.
+func (a *app) available(mode string) error {
 	if mode != "gpu" {
 		return nil
 	}
-	return fmt.Errorf("--mode=%s: this version has no GPU mode; use --mode=cpu or --mode=lambda", mode)
+	return a.noGPUs()
 }
 
 // stoppedEarly is the signal that ended ctx, if one did, else err.

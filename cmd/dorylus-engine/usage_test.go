@@ -101,10 +101,6 @@ func TestSeveralProblemsAreReportedAtOnce(t *testing.T) {
 	}
 }
 
-func TestModeToComeIsRefused(t *testing.T) {
-	wantFailure(t, call(t, t.TempDir(), nil, "--mode=gpu", "--json"), exitFailed, "--mode=gpu", "use --mode=cpu")
-}
-
 func TestHelpNamesEveryFlagAndCommand(t *testing.T) {
 	help := mustRun(t, t.TempDir(), "--help")
 	for _, h := range settingHelp {

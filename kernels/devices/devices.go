@@ -10,6 +10,7 @@ import (
 
 	"dorylus/kernels"
 	"dorylus/kernels/cpu"
+	"dorylus/kernels/cuda"
 	"dorylus/kernels/ref"
 )
 
@@ -26,7 +27,14 @@ type Info struct {
 var isas = []string{"scalar", "avx2", "avx512"}
 
 // errNoGPU is why there is no cuda device.
-var errNoGPU = errors.New("built without GPU support")
+var errNoGPU = noGPU()
+
+func noGPU() error {
+	if !cuda.Built {
+		return errors.New(cuda.NotBuilt)
+	}
+	return errors.New("this version does not compute on GPUs yet")
+}
 
 // Names lists what Open takes: auto, the best of the others that computes on the
 // processor; cpu, the best instruction set, or the one that DORYLUS_ISA names; and

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"dorylus/kernels/cuda"
+)
+
+// probeLimit is how long a GPU's driver may take to answer.
+const probeLimit = 10 * time.Second
+
+// askGPUs reports what there is to compute with on GPUs. A process of its own asks the
+// driver, which may hang or end whoever calls it.
+func (a *app) askGPUs(limit time.Duration) cuda.Report {
+	if !cuda.Built {
+		return cuda.Probe("")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	cmd := exec.Command(self, "devices", "--probe-gpus")
+	cmd.Env = a.env
+	return cuda.Ask(cmd, limit)
+}
+
+// probeGPUs is what that process does.
+func (a *app) probeGPUs() error {
+	path := ""
+	for _, kv := range a.env {
+		if value, ok := strings.CutPrefix(kv, cuda.DriverEnv+"="); ok {
+			path = value
+		}
+	}
+	if exists(path) { // a bare name would be looked for among the system's libraries
+		if full, err := filepath.Abs(path); err == nil {
+			path = full
+		}
+	}
+	return json.NewEncoder(a.out).Encode(cuda.Probe(path))
+}
+
+// noGPUs says why this run cannot use a GPU, be it for want of one or because this
+// version does not train on the ones that are there.
+func (a *app) noGPUs() error {
+	r := a.askGPUs(probeLimit)
+	if err := r.Refusal(); err != nil {
+		var lines []error
+		for _, e := range problemErrors(err) {
+			lines = append(lines, fmt.Errorf("--mode=gpu: no GPU can be used: %w", e))
+		}
+		return errors.Join(lines...)
+	}
+	var found []string
+	for _, d := range r.Usable() {
+		found = append(found, d.Name+" ("+d.Model+")")
+	}
+	return fmt.Errorf("--mode=gpu: %s can be used, but this version cannot train on it yet; use --mode=cpu or --mode=lambda", strings.Join(found, ", "))
+}
+
+// gpuLines are the lines of the devices command for GPUs: one for the driver, one for
+// each device.
+func gpuLines(r cuda.Report) []deviceLine {
+	driver := deviceLine{Name: "cuda", Usable: r.Problem == nil}
+	if r.Problem != nil {
+		driver.Why = r.Problem.String()
+	} else {
+		driver.Detail = driverText(r)
+	}
+	lines := []deviceLine{driver}
+	for _, d := range r.Devices {
+		line := deviceLine{Name: d.Name, Usable: d.Usable, Detail: d.Model}
+		if d.Capability != "" {
+			line.Detail += fmt.Sprintf(", compute capability %s, %.1f GiB", d.Capability, gibi(d.Bytes))
+		}
+		if d.Usable {
+			line.Detail += fmt.Sprintf(" (%.1f free), PTX %s", gibi(d.Free), d.PTX)
+		} else {
+			line.Why = strings.TrimPrefix(line.Detail+": ", ": ") + d.Problem.String()
+			line.Detail = ""
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// driverText is "driver 12.8, libcuda.so.1; optional: cublas no, cusparse no, nccl no".
+func driverText(r cuda.Report) string {
+	text := fmt.Sprintf("driver %s, %s", r.Driver, r.Library)
+	if r.Emulated {
+		text = fmt.Sprintf("EMULATED device, no GPU: %s", r.Library)
+	}
+	var parts []string
+	for _, name := range []string{"cublas", "cusparse", "nccl"} {
+		state := "no"
+		if r.Optional[name] {
+			state = "yes"
+		}
+		parts = append(parts, name+" "+state)
+	}
+	text += "; optional: " + strings.Join(parts, ", ")
+	if r.Visible != nil {
+		text += fmt.Sprintf("; CUDA_VISIBLE_DEVICES=%s", *r.Visible)
+	}
+	return text
+}
+
+func gibi(bytes int64) float64 { return float64(bytes) / (1 << 30) }
