@@ -10,7 +10,6 @@ import (
 
 	"dorylus/kernels"
 	"dorylus/kernels/cpu"
-	"dorylus/kernels/cuda"
 	"dorylus/kernels/ref"
 )
 
@@ -27,14 +26,7 @@ type Info struct {
 var isas = []string{"scalar", "avx2", "avx512"}
 
 // errNoGPU is why there is no cuda device.
-var errNoGPU = noGPU()
-
-func noGPU() error {
-	if !cuda.Built {
-		return errors.New(cuda.NotBuilt)
-	}
-	return errors.New("this version does not compute on GPUs yet")
-}
+var errNoGPU = errors.New("built without GPU support")
 
 // Names lists what Open takes: auto, the best of the others that computes on the
 // processor; cpu, the best instruction set, or the one that DORYLUS_ISA names; and
