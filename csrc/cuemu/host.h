@@ -189,13 +189,14 @@ template <class T> static inline T dk_ldg(const T *p, DK_LINE) {
 static inline float dk_fma(float a, float b, float c) { return std::fma(a, b, c); }
 static inline float dk_ex2(float x) { return std::exp2(x); }
 static inline float dk_lg2(float x) { return std::log2(x); }
+static inline float dk_sqrt(float x) { return std::sqrt(x); }
 static inline float dk_rsqrt(float x) { return 1 / std::sqrt(x); }
 
 /* Nearest bf16, ties to even; NaN stays NaN. */
 static inline uint16_t dk_f2bf(float x) {
   uint32_t b;
   std::memcpy(&b, &x, 4);
-  if ((b & 0x7fffffff) > 0x7f800000) return 0x7fff;
+  if ((b & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>(b >> 16 | 0x40);
   return static_cast<uint16_t>((b + 0x7fff + (b >> 16 & 1)) >> 16);
 }
 static inline float dk_bf2f(uint16_t h) {
