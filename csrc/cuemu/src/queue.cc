@@ -23,13 +23,12 @@ void describe_address(uintptr_t addr, char *text, size_t size) {
     snprintf(text, size, " (null pointer)");
     return;
   }
-  const Region *near = nullptr;
+  const Region *near = nullptr; /* whose guard page or neighbouring bytes these are */
   for (auto &r : m.all()) {
     const Region &v = r.second;
-    if (v.map && addr + 8192 >= reinterpret_cast<uintptr_t>(v.map) &&
-        addr < reinterpret_cast<uintptr_t>(v.map) + v.mapped + 8192)
-      near = &v;
-    if (near && addr < near->base + near->size + 8192) break;
+    const uintptr_t map = reinterpret_cast<uintptr_t>(v.map);
+    if (v.map && addr + 4096 >= map && addr < map + v.mapped + 4096) near = &v;
+    if (near && addr < map + v.mapped) break;
   }
   if (near && addr >= near->base) {
     snprintf(text, size, " (%zu bytes after the start of an allocation of %zu bytes)", addr - near->base, near->size);
