@@ -4,14 +4,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <new>
 #include <vector>
 
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 /*
  * dk_switch(save, to) keeps what the ABI says a call keeps, stores the stack pointer
@@ -87,7 +85,8 @@ dk_switch:
 namespace dk {
 namespace {
 
-constexpr size_t kStack = 128 << 10; /* usable bytes; a guard page lies below */
+constexpr size_t kStack = 128 << 10; /* usable bytes */
+constexpr size_t kGuard = 64 << 10;  /* below them; wider than any frame */
 
 void *main_sp;
 Fiber *running;
@@ -101,11 +100,6 @@ Describe describe;
 Locate locate;
 struct sigaction before_segv, before_bus, before_fpe;
 
-size_t page() {
-  static const size_t n = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return n;
-}
-
 /* The lowest usable byte of a stack, or null where the system gives no memory. */
 char *take_stack() {
   if (!pool.empty()) {
@@ -113,10 +107,10 @@ char *take_stack() {
     pool.pop_back();
     return s;
   }
-  void *m = mmap(nullptr, kStack + page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *m = mmap(nullptr, kStack + kGuard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (m == MAP_FAILED) return nullptr;
-  mprotect(m, page(), PROT_NONE);
-  return static_cast<char *>(m) + page();
+  mprotect(m, kGuard, PROT_NONE);
+  return static_cast<char *>(m) + kGuard;
 }
 
 [[noreturn]] void leave() {
@@ -138,7 +132,7 @@ int fault_signal;
     snprintf(text, sizeof text, "division by zero or arithmetic trap%s", place);
     fiber_raise(719, text);
   }
-  if (fault_addr >= low - page() && fault_addr < low) {
+  if (fault_addr >= low - kGuard && fault_addr < low) {
     snprintf(text, sizeof text, "stack of more than %zu bytes%s", kStack, place);
     fiber_raise(719, text);
   }

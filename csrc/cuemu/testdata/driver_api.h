@@ -330,7 +330,8 @@ CASE(faults) {
     IS(cu.configure(wrong), 1);
 }
 
-// Started with DORYLUS_CUEMU; see the Go side.
+// The cases from here on are for cuemu_test.go, which looks at how they end.
+
 CASE(environment) {
   int n = 0;
   OK(cu.Init(0));
@@ -342,6 +343,8 @@ CASE(init_only) {
   CUresult r = cu.Init(0);
   printf("cuInit: %d, %s\n", static_cast<int>(r), cu.detail());
 }
+
+CASE(hash) { printf("%s\n", cu.kernels()); }
 
 // A fault outside device work is none of the emulated device's business.
 CASE(own_fault) {
