@@ -1,6 +1,6 @@
 /*
- * What only the emulated device exports: a driver that has dorylus_cuemu_marker is not
- * a GPU, and every output says so. All functions are thread-safe and work before cuInit.
+ * What only the emulated device exports: a driver with these names is no GPU, and
+ * every output says so. All functions are thread-safe and work before cuInit.
  */
 #pragma once
 
@@ -9,6 +9,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* 1. What a program looks for to know that no driver answers. */
+extern const int dorylus_cuda_emulated_device;
 
 /* "emulated device, kernels HASH". */
 const char *dorylus_cuemu_marker(void);

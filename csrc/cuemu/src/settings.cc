@@ -195,6 +195,7 @@ Call::Call(const char *entry, Need need) : lock(driver().mu) {
 
 using namespace dk;
 
+extern "C" __attribute__((visibility("default"))) const int dorylus_cuda_emulated_device = 1;
 DK_MARK const char *dorylus_cuemu_marker(void) { return dk_marker; }
 DK_MARK const char *dorylus_cuemu_kernels(void) { return dk_kernel_hash; }
 

@@ -131,6 +131,7 @@ struct Driver {
   int64_t (*counter)(const char *);
   void (*counters_reset)();
   const char *(*detail)();
+  const int *emulated;
 
   void open(const char *path) {
     lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -157,6 +158,7 @@ struct Driver {
 #define MARK(name) load(name, "dorylus_cuemu_" #name)
     MARK(marker); MARK(kernels); MARK(signature); MARK(configure); MARK(counter); MARK(counters_reset); MARK(detail);
 #undef MARK
+    emulated = static_cast<const int *>(dlsym(lib, "dorylus_cuda_emulated_device"));
   }
 };
 static Driver cu;

@@ -278,6 +278,7 @@ CASE(counters) {
   EQ(cu.counter("launches"), int64_t{0});
   EQ(cu.counter("nonsense"), int64_t{-1});
   HAS(cu.marker(), "emulated");
+  CHECK(cu.emulated && *cu.emulated == 1);
   HAS(cu.marker(), cu.kernels());
 }
 
