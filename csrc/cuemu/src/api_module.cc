@@ -1,5 +1,6 @@
 /* Modules, functions, launches. */
 #include "device.h"
+#include "fiber.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -219,6 +220,29 @@ static CUresult unpack(Op &op, void **extra) {
   return CUDA_SUCCESS;
 }
 
+/* Reads n boxes. A caller that passes fewer leaves junk behind them: bad addresses are
+ * caught, so that they end in a status. */
+static CUresult gather(Op &op, void **params, size_t n) {
+  struct Read {
+    Op *op;
+    void **params;
+    size_t n, done;
+  } read{&op, params, n, 0};
+  op.launch.args.resize(n);
+  locate_with(nullptr);
+  int status = guarded(
+      [](void *p) {
+        Read *r = static_cast<Read *>(p);
+        for (; r->done < r->n && r->params[r->done]; r->done++) memcpy(&r->op->launch.args[r->done], r->params[r->done], 8);
+      },
+      &read);
+  if (status || read.done < n)
+    return fail(CUDA_ERROR_INVALID_VALUE, "launch %s: %zu arguments, it takes %zu", op.launch.kernel->name, read.done, n);
+  if (driver().set.terminated && params[n])
+    return fail(CUDA_ERROR_INVALID_VALUE, "launch %s: more than %zu arguments", op.launch.kernel->name, n);
+  return CUDA_SUCCESS;
+}
+
 DK_API cuLaunchKernel(CUfunction func, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
                       unsigned int bz, unsigned int shared, CUstream stream, void **params, void **extra) {
   DK_CALL(Current);
@@ -238,13 +262,7 @@ DK_API cuLaunchKernel(CUfunction func, unsigned int gx, unsigned int gy, unsigne
   op.launch = {k, {}, static_cast<int32_t>(gx), static_cast<int32_t>(bx), shared};
   const size_t n = strlen(k->types);
   if (params) {
-    for (size_t i = 0; i < n; i++) {
-      if (!params[i]) return fail(CUDA_ERROR_INVALID_VALUE, "launch %s: %zu arguments, it takes %zu", k->name, i, n);
-      uint64_t box;
-      memcpy(&box, params[i], sizeof box);
-      op.launch.args.push_back(box);
-    }
-    if (driver().set.terminated && params[n]) return fail(CUDA_ERROR_INVALID_VALUE, "launch %s: more than %zu arguments", k->name, n);
+    if (CUresult r = gather(op, params, n)) return r;
   } else if (extra) {
     if (CUresult r = unpack(op, extra)) return r;
   } else if (n) {

@@ -240,6 +240,10 @@ CASE(arguments) {
   bad({box(1.0f), 4, p, 4}, "argument 1 of type p");
   bad({box(1.0f), p, p, p}, "argument 3 of type l");
   bad({box(1.0f), p, p}, "3 arguments, it takes 4"); // the harness ends the list with NULL
+  uint64_t a = box(1.0f), x = p;
+  void *few[] = {&a, &x, reinterpret_cast<void *>(0x1234567), nullptr}; // junk where the third should be
+  IS(cu.LaunchKernel(d.function("dk_axpy"), 1, 1, 1, 32, 1, 1, 0, d.stream, few, nullptr), 1);
+  HAS(cu.detail(), "2 arguments, it takes 4");
   OK(cu.configure("terminated=1"));
   bad({box(1.0f), p, p, 4, 5}, "more than 4 arguments");
   IS(d.launch("dk_half_barrier", 1, 32, {p}), 1);
