@@ -34,6 +34,8 @@ const char *dorylus_cuemu_signature(const char *kernel);
  *   driver=N        12080, as cuDriverGetVersion
  *   peer=0|1        1; whether devices can reach each other
  *   terminated=0|1  0; 1: the launcher ends kernelParams with NULL, which is checked
+ *   early=PERCENT   0; how often enqueuing runs an operation of any stream, which finds
+ *                   what overwrites bytes that late work still reads
  *   fault=CALL[@N][+]:EFFECT   may be repeated; the N-th call (1), '+': and all later
  *     CALL    an entry point without _v2; "kernel", a kernel's name: its N-th run on the
  *             device; "copy", "memset": the device's part of them, late

@@ -145,11 +145,11 @@ static CUresult host_side(const char *what, const void *p, size_t bytes, bool as
 }
 
 /* Enqueues op; without a stream of this context it is refused. */
-static CUresult enqueue(const char *what, Op op, CUstream stream, const Context *ctx) {
+static CUresult behind(const char *what, Op op, CUstream stream, const Context *ctx) {
   Stream *s = driver().streams.get(stream);
   if (!s || s->context != ctx)
     return fail(CUDA_ERROR_INVALID_HANDLE, "%s: stream %p is none of this context; the default streams are refused", what, static_cast<void *>(stream));
-  s->work.push_back(std::move(op));
+  enqueue(s, std::move(op));
   return CUDA_SUCCESS;
 }
 
@@ -211,7 +211,7 @@ DK_API cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t bytes, CUstrea
   DK_CALL(Current);
   if (CUresult r = device_side(__func__, dst, bytes, call.ctx, false)) return r;
   if (CUresult r = host_side(__func__, src, bytes, true)) return r;
-  return enqueue(__func__, copy_op(at(dst), src, bytes, Way::ToDevice), stream, call.ctx);
+  return behind(__func__, copy_op(at(dst), src, bytes, Way::ToDevice), stream, call.ctx);
 }
 DK_ALSO(cuMemcpyHtoDAsync);
 
@@ -219,7 +219,7 @@ DK_API cuMemcpyDtoHAsync(void *dst, CUdeviceptr src, size_t bytes, CUstream stre
   DK_CALL(Current);
   if (CUresult r = device_side(__func__, src, bytes, call.ctx, false)) return r;
   if (CUresult r = host_side(__func__, dst, bytes, true)) return r;
-  return enqueue(__func__, copy_op(dst, at(src), bytes, Way::ToHost), stream, call.ctx);
+  return behind(__func__, copy_op(dst, at(src), bytes, Way::ToHost), stream, call.ctx);
 }
 DK_ALSO(cuMemcpyDtoHAsync);
 
@@ -227,7 +227,7 @@ DK_API cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstrea
   DK_CALL(Current);
   Op op{Do::Copy};
   if (CUresult r = device_copy(__func__, dst, src, bytes, call.ctx, false, &op)) return r;
-  return enqueue(__func__, op, stream, call.ctx);
+  return behind(__func__, op, stream, call.ctx);
 }
 DK_ALSO(cuMemcpyDtoDAsync);
 
@@ -236,7 +236,7 @@ DK_API cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dc, CUdeviceptr src, CUconte
   if (!driver().context(dc) || !driver().context(sc)) return fail(CUDA_ERROR_INVALID_CONTEXT, "%s: no such context", __func__);
   Op op{Do::Copy};
   if (CUresult r = device_copy(__func__, dst, src, bytes, call.ctx, true, &op)) return r;
-  return enqueue(__func__, op, stream, call.ctx);
+  return behind(__func__, op, stream, call.ctx);
 }
 
 /* Either kind of memory on both sides: what unified addresses allow. */
@@ -265,7 +265,7 @@ DK_API cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream st
   DK_CALL(Current);
   Op op{Do::Copy};
   if (CUresult r = unified(__func__, dst, src, bytes, call.ctx, true, &op)) return r;
-  return enqueue(__func__, op, stream, call.ctx);
+  return behind(__func__, op, stream, call.ctx);
 }
 
 static CUresult set_op(const char *what, CUdeviceptr dst, uint32_t value, int width, size_t n, const Context *ctx, Op *op) {
@@ -291,7 +291,7 @@ static CUresult set_op(const char *what, CUdeviceptr dst, uint32_t value, int wi
     DK_CALL(Current);                                                                              \
     Op op{Do::Set};                                                                                \
     if (CUresult r = set_op(__func__, dst, value, bits / 8, n, call.ctx, &op)) return r;           \
-    return enqueue(__func__, op, stream, call.ctx);                                                \
+    return behind(__func__, op, stream, call.ctx);                                                \
   }
 DK_MEMSET(8, unsigned char)
 DK_MEMSET(16, unsigned short)

@@ -270,6 +270,6 @@ DK_API cuLaunchKernel(CUfunction func, unsigned int gx, unsigned int gy, unsigne
   }
   for (size_t i = 0; i < n; i++)
     if (CUresult r = check(op, i, call.ctx)) return r;
-  s->work.push_back(std::move(op));
+  enqueue(s, std::move(op));
   return CUDA_SUCCESS;
 }

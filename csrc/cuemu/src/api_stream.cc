@@ -81,7 +81,7 @@ DK_API cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
   if (!e->last || e->last->done) return CUDA_SUCCESS;
   Op op{Do::Wait};
   op.ticket = e->last;
-  s->work.push_back(std::move(op));
+  enqueue(s, std::move(op));
   return CUDA_SUCCESS;
 }
 
@@ -92,7 +92,7 @@ DK_API cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *data) {
   Op op{Do::Call};
   op.fn = fn;
   op.data = data;
-  s->work.push_back(std::move(op));
+  enqueue(s, std::move(op));
   return CUDA_SUCCESS;
 }
 
@@ -124,7 +124,7 @@ DK_API cuEventRecord(CUevent event, CUstream stream) {
   e->last->stream = s;
   Op op{Do::Mark};
   op.ticket = e->last;
-  s->work.push_back(std::move(op));
+  enqueue(s, std::move(op));
   return CUDA_SUCCESS;
 }
 

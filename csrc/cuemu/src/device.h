@@ -123,6 +123,7 @@ struct Settings {
   int driver = 12080;
   bool peer = true;
   bool terminated = false;
+  int early = 0; /* percent */
 };
 
 struct Effect {
@@ -202,6 +203,9 @@ struct Call {
 #define DK_ALSO(name) asm(".globl " #name "\n.type " #name ", STT_FUNC\n.set " #name ", " #name "_v2")
 
 /* queue.cc: work in streams. */
+
+/* Puts op behind the stream's work. */
+void enqueue(Stream *s, Op op);
 
 /* Runs op now and marks its context as lost where it fails. */
 CUresult perform(Op &op, Context *ctx);

@@ -159,17 +159,28 @@ CUresult run_all(Stream *s) {
   return CUDA_SUCCESS;
 }
 
-CUresult run_everything(Context *ctx) {
+/* A stream of ctx that has work, by chance; null if none has. */
+static Stream *some_busy(Context *ctx) {
   Driver &d = driver();
-  for (;;) {
-    std::vector<Stream *> busy;
-    for (auto &s : d.streams.all())
-      if (s.second->context == ctx && !s.second->work.empty()) busy.push_back(s.second.get());
-    for (auto &s : d.orphans)
-      if (s->context == ctx && !s->work.empty()) busy.push_back(s.get());
-    if (busy.empty()) return CUDA_SUCCESS;
-    if (CUresult r = step(busy[d.rng.below(static_cast<uint32_t>(busy.size()))])) return r;
-  }
+  std::vector<Stream *> busy;
+  for (auto &s : d.streams.all())
+    if (s.second->context == ctx && !s.second->work.empty()) busy.push_back(s.second.get());
+  for (auto &s : d.orphans)
+    if (s->context == ctx && !s->work.empty()) busy.push_back(s.get());
+  return busy.empty() ? nullptr : busy[d.rng.below(static_cast<uint32_t>(busy.size()))];
+}
+
+void enqueue(Stream *s, Op op) {
+  s->work.push_back(std::move(op));
+  Driver &d = driver();
+  if (d.set.early && static_cast<int>(d.rng.below(100)) < d.set.early)
+    if (Stream *busy = some_busy(s->context)) step(busy); /* a fault shows at the next call */
+}
+
+CUresult run_everything(Context *ctx) {
+  while (Stream *s = some_busy(ctx))
+    if (CUresult r = step(s)) return r;
+  return CUDA_SUCCESS;
 }
 
 CUresult query(Stream *s, const Ticket *t) {

@@ -94,8 +94,11 @@ std::string setting(const std::string &key, const std::string &value) {
     s.peer = v;
   } else if (key == "terminated") {
     s.terminated = v;
+  } else if (key == "early") {
+    if (v > 100) return "early=" + value + ": a percentage";
+    s.early = static_cast<int>(v);
   } else {
-    return key + ": no such setting; there are reset seed devices memory cc driver peer terminated fault";
+    return key + ": no such setting; there are reset seed devices memory cc driver peer terminated early fault";
   }
   return "";
 }

@@ -82,6 +82,38 @@ CASE(events) {
   IS(cu.EventSynchronize(ready), 400);
 }
 
+// Staging on the device that is filled again too early: late work hides it, early work
+// shows it, and the missing event mends it.
+CASE(early) {
+  auto last = [](const char *settings, bool wait) {
+    Device d(settings);
+    CUstream copy;
+    CUevent filled, read;
+    OK(cu.StreamCreate(&copy, CU_STREAM_NON_BLOCKING));
+    OK(cu.EventCreate(&filled, 0));
+    OK(cu.EventCreate(&read, 0));
+    auto buffer = d.alloc(4), out = d.alloc(80);
+    for (unsigned i = 0; i < 20; i++) {
+      if (wait) OK(cu.StreamWaitEvent(copy, read, 0));
+      OK(cu.MemsetD32Async(buffer, i, 1, copy));
+      OK(cu.EventRecord(filled, copy));
+      OK(cu.StreamWaitEvent(d.stream, filled, 0));
+      OK(cu.MemcpyDtoDAsync(out + 4 * i, buffer, 4, d.stream));
+      OK(cu.EventRecord(read, d.stream));
+    }
+    OK(d.sync());
+    std::vector<unsigned> v(20);
+    OK(cu.MemcpyDtoH(v.data(), out, 80));
+    int wrong = 0;
+    for (unsigned i = 0; i < 20; i++) wrong += v[i] != i;
+    return wrong;
+  };
+  EQ(last("", false), 0);
+  CHECK(last("early=70", false) > 0);
+  EQ(last("early=70", true), 0);
+  EQ(last("early=100", true), 0);
+}
+
 // Whoever polls sees "not ready", then an end.
 CASE(polling) {
   Device d;
