@@ -19,6 +19,9 @@ const char *dorylus_cuemu_marker(void);
 /* The hash of the kernel sources this library was compiled from. */
 const char *dorylus_cuemu_kernels(void);
 
+/* The name of kernel i, NULL after the last. */
+const char *dorylus_cuemu_kernel(int i);
+
 /* One letter per argument of a kernel: p pointer, l int64, i int32, f float, u uint64.
  * NULL if there is no such kernel. */
 const char *dorylus_cuemu_signature(const char *kernel);
@@ -29,7 +32,7 @@ const char *dorylus_cuemu_signature(const char *kernel);
  *   reset           first of all: new devices, no faults, the defaults below
  *   seed=N          1; order of blocks, warps, lanes, streams, placement of memory
  *   devices=N       1; 0..16, read by cuInit
- *   memory=BYTES    8589934592 on each device
+ *   memory=BYTES    1073741824 on each device; memory in use is really taken from the host
  *   cc=MAJOR.MINOR  8.0
  *   driver=N        12080, as cuDriverGetVersion
  *   peer=0|1        1; whether devices can reach each other

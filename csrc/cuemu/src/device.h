@@ -118,7 +118,7 @@ struct Function {
 struct Settings {
   uint64_t seed = 1;
   int devices = 1;
-  size_t memory = size_t{8} << 30;
+  size_t memory = size_t{1} << 30;
   int major = 8, minor = 0;
   int driver = 12080;
   bool peer = true;

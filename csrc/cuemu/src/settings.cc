@@ -202,6 +202,12 @@ extern "C" __attribute__((visibility("default"))) const int dorylus_cuda_emulate
 DK_MARK const char *dorylus_cuemu_marker(void) { return dk_marker; }
 DK_MARK const char *dorylus_cuemu_kernels(void) { return dk_kernel_hash; }
 
+DK_MARK const char *dorylus_cuemu_kernel(int i) {
+  const Kernel *k = kernels();
+  while (k && i-- > 0) k = k->next;
+  return k ? k->name : nullptr;
+}
+
 DK_MARK const char *dorylus_cuemu_signature(const char *kernel) {
   for (const Kernel *k = kernels(); k; k = k->next)
     if (!strcmp(k->name, kernel)) return k->types;

@@ -31,6 +31,9 @@ CASE(types) {
   EQ(v[2], uint64_t{1} << 63);
   EQ(v[3], uint64_t{9});
   EQ(std::string(cu.signature("dk_types")), "ilufp");
+  int known = 0;
+  for (; cu.kernel(known); known++) CHECK(cu.signature(cu.kernel(known)));
+  EQ(known, 22);
   EQ(cu.signature("dk_none"), static_cast<const char *>(nullptr));
 }
 

@@ -126,6 +126,7 @@ struct Driver {
   CUresult (*LaunchHostFunc)(CUstream, CUhostFn, void *);
   const char *(*marker)();
   const char *(*kernels)();
+  const char *(*kernel)(int);
   const char *(*signature)(const char *);
   int (*configure)(const char *);
   int64_t (*counter)(const char *);
@@ -156,7 +157,7 @@ struct Driver {
 #undef PLAIN
 #undef V2
 #define MARK(name) load(name, "dorylus_cuemu_" #name)
-    MARK(marker); MARK(kernels); MARK(signature); MARK(configure); MARK(counter); MARK(counters_reset); MARK(detail);
+    MARK(marker); MARK(kernels); MARK(kernel); MARK(signature); MARK(configure); MARK(counter); MARK(counters_reset); MARK(detail);
 #undef MARK
     emulated = static_cast<const int *>(dlsym(lib, "dorylus_cuda_emulated_device"));
   }
