@@ -39,6 +39,7 @@ Kernel *list;
 const Launch *launch;
 std::vector<Thread> threads;
 Thread *self; /* the running one */
+std::vector<uint32_t> gathered; /* by warp: the lanes that wait in collect */
 std::map<const void *, Slab> slabs;
 int64_t declared;
 std::map<const Kernel *, int64_t> seen;
@@ -113,10 +114,23 @@ bool open_barrier() {
   return true;
 }
 
+/* The lanes in an order of chance; of a full warp mostly one of 16,384 cheap ones. */
+void order_lanes(uint32_t *lane, uint32_t have, Rng &rng) {
+  const uint64_t r = rng.next();
+  if (have == 32 && r & 3) {
+    const uint32_t step = (r >> 2 & 31) | 1, start = r >> 8 & 31, flip = r >> 16 & 31;
+    for (uint32_t i = 0; i < 32; i++) lane[i] = ((start + i * step) & 31) ^ flip;
+    return;
+  }
+  for (uint32_t i = 0; i < have; i++) lane[i] = i;
+  rng.shuffle(lane, have);
+}
+
 void run_block(int32_t bid, Rng &rng) {
   const int32_t n = launch->block;
   const uint32_t warps = static_cast<uint32_t>((n + 31) / 32);
   for (int32_t i = 0; i < n; i++) threads[i] = Thread{{i, bid, n, launch->grid}, {}, Ready, 0, 0, nullptr, nullptr};
+  gathered.assign(warps, 0);
   for (auto &s : slabs) memset(s.second.mem, kPoison, s.second.bytes);
   std::vector<uint32_t> order(warps);
   for (uint32_t w = 0; w < warps; w++) order[w] = w;
@@ -128,11 +142,10 @@ void run_block(int32_t bid, Rng &rng) {
       rng.shuffle(order.data(), warps);
       for (uint32_t w : order) {
         const uint32_t have = std::min<uint32_t>(32, static_cast<uint32_t>(n) - w * 32);
-        for (uint32_t i = 0; i < have; i++) lane[i] = i;
         /* Some warps run as far as they can, others one step: both orders find bugs. */
         for (bool again = true; again;) {
           again = false;
-          rng.shuffle(lane, have);
+          order_lanes(lane, have, rng);
           for (uint32_t i = 0; i < have; i++) {
             Thread *t = &threads[w * 32 + lane[i]];
             if (t->state != Ready) continue;
@@ -210,22 +223,21 @@ void collect(uint32_t mask, Combine combine, void *mine, int line) {
   t->mine = mine;
   t->line = line;
   t->state = AtCollect;
+  uint32_t &waiting = gathered[static_cast<size_t>(base / 32)];
+  waiting |= uint32_t{1} << (t->place.tid & 31);
   void *lane[32] = {};
-  bool all = true;
+  bool all = (waiting & mask) == mask;
   for (int i = 0; i < 32 && all; i++) {
     if (!(mask >> i & 1)) continue;
-    if (base + i >= t->place.bdim) {
-      all = false;
-      break;
-    }
-    Thread &o = threads[static_cast<size_t>(base + i)];
-    all = o.state == AtCollect && o.mask == mask && o.combine == combine;
+    const Thread &o = threads[static_cast<size_t>(base + i)];
+    all = o.mask == mask && o.combine == combine;
     lane[i] = o.mine;
   }
   if (!all) {
     fiber_wait();
     return;
   }
+  waiting &= ~mask;
   combine(lane, mask);
   for (int i = 0; i < 32; i++)
     if (mask >> i & 1) threads[static_cast<size_t>(base + i)].state = Ready;
