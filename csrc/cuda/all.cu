@@ -1,0 +1,12 @@
+// all.cu: every kernel in one module; the PTX files are made from it.
+#include "spmm.cu"
+#include "spmmt.cu"
+#include "move.cu"
+#include "bf16.cu"
+#include "epilogue.cu"
+#include "optim.cu"
+#include "edge.cu"
+#include "heads.cu"
+#include "reduce.cu"
+#include "loss.cu"
+#include "norm.cu"
