@@ -10,3 +10,6 @@
 #include "reduce.cu"
 #include "loss.cu"
 #include "norm.cu"
+#include "gat.cu"
+#include "gat_back.cu"
+#include "maxpool.cu"
