@@ -13,3 +13,5 @@
 #include "gat.cu"
 #include "gat_back.cu"
 #include "maxpool.cu"
+#include "gemm.cu"
+#include "gemm_mma.cu"

@@ -17,6 +17,7 @@
 #include "../cuemu/host.h"
 #define DK_MMA 1
 #define DK_UNROLL
+#define DK_NO_UNROLL
 #ifndef DK_FN
 #define DK_FN static inline
 #endif
@@ -48,6 +49,7 @@ typedef unsigned long long uint64_t;
 #endif
 
 #define DK_UNROLL _Pragma("unroll")
+#define DK_NO_UNROLL _Pragma("unroll 1")
 #define DK_FN static DK_DEVICE DK_INLINE
 #define DK_METHOD DK_DEVICE DK_INLINE
 #if defined(__clang__)
