@@ -30,7 +30,7 @@ NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
 CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... ./lambda/... ./cluster/... $(NATIVE)
 
-.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-rie k8s-test test-netns test-all soak fuzz lint bench bench-kernels bench-lambda bench-cluster accuracy parity check clean
+.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-rie k8s-test test-netns test-all soak fuzz lint bench bench-kernels bench-lambda bench-cluster accuracy parity ptx check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +104,9 @@ accuracy: build ## published accuracies, as means over seeds; needs the referenc
 parity: build ## our models against PyTorch Geometric itself (installs it outside the repository)
 	bench/peers/setup.sh
 	$${XDG_CACHE_HOME:-$$HOME/.cache}/dorylus-peers/bin/python bench/peers/parity.py $$(test -d ../shared/data/planetoid-cora && echo --planetoid ../shared/data/planetoid-cora)
+
+ptx: ## make the GPU kernels' PTX again (clang-14); csrc/cuda/ptx.sh --check compares
+	csrc/cuda/ptx.sh
 
 check: lint test-all fuzz ## all of the above but the benchmarks: before pushing
 
