@@ -40,10 +40,13 @@ links() { printf 'int main(void){return 0;}' | ${CC:-gcc} -x c - -o /dev/null "$
 uses_cgo() { [ "${CGO_ENABLED:-1}" != 0 ]; }
 uses_blas() { case ",${TAGS:-}," in *,noblas,*) return 1 ;; esac; [ "$(go env GOARCH)" = amd64 ]; }
 
-# Debian's packages of what is missing; METIS is wanted, not needed.
+# Debian's packages of what is missing; METIS is wanted, not needed, and so is a C++
+# compiler for the tests on an emulated GPU.
+wanted='^(libmetis-dev|g\+\+)$'
 missing() {
   command -v make >/dev/null || echo make
   uses_cgo || return 0
+  [ "${for_tests:-}" = "" ] || command -v g++ >/dev/null || echo g++
   if ! links; then
     echo gcc libc6-dev
     ! uses_blas || echo libopenblas-dev
@@ -65,14 +68,15 @@ install_missing() {
     { apt-get update -q && apt-get install -q -y --no-install-recommends $list; } >&2 || say "apt-get did not install all of them"
     list=$(missing | tr '\n' ' ')
   fi
-  needed=$(printf '%s' "$list" | tr ' ' '\n' | grep -v '^libmetis-dev$' | tr '\n' ' ' || true)
+  needed=$(printf '%s' "$list" | tr ' ' '\n' | grep -vE "$wanted" | tr '\n' ' ' || true)
   if [ -n "${needed// /}" ]; then
     say "missing: $needed"
     say "  Debian, Ubuntu:  sudo apt-get install $needed"
     say "  Fedora:          sudo dnf install gcc make openblas-static metis-devel"
     die "install them and try again, or build without OpenBLAS (TAGS=noblas) or without C (CGO_ENABLED=0)"
   fi
-  [ -z "${list// /}" ] || say "METIS is not installed (libmetis-dev): prepare orders vertices by label propagation instead"
+  case " $list" in *" libmetis-dev "*) say "METIS is not installed (libmetis-dev): prepare orders vertices by label propagation instead" ;; esac
+  case " $list" in *" g++ "*) say "g++ is not installed: tests on an emulated GPU are skipped" ;; esac
 }
 
 # The build tags that fit this machine, with those of the caller.
@@ -99,7 +103,7 @@ case "${1:-}" in
     make --no-print-directory build >&2
     exec bin/dorylus-engine "$@"
     ;;
-  test) prepare; exec make --no-print-directory test-all ;;
+  test) for_tests=1; prepare; exec make --no-print-directory test-all ;;
   deps) check_go; install_missing ;;
   -h | --help | help | "") usage ;;
   *) usage >&2; exit 2 ;;
