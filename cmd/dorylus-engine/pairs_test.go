@@ -50,17 +50,18 @@ func TestLaunchLocalTellsOfPairs(t *testing.T) {
 	var s struct {
 		RowAge  map[int]int64 `json:"row_age"`
 		Servers []struct {
+			Role string      `json:"role"`
 			From engine.Ages `json:"row_age_from"`
 		} `json:"servers"`
 	}
 	if err := json.Unmarshal([]byte(r.out), &s); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Servers) != 3 {
-		t.Fatalf("%d servers", len(s.Servers))
+	if len(s.Servers) != 4 || s.Servers[3].Role != "param" {
+		t.Fatalf("servers %+v, want 3 for the graph and then one for parameters", s.Servers)
 	}
 	sum := map[int]int64{}
-	for reader, server := range s.Servers {
+	for reader, server := range s.Servers[:3] {
 		if len(server.From) != 3 {
 			t.Fatalf("server %d has read of %d servers: %v", reader, len(server.From), server.From)
 		}
