@@ -99,7 +99,7 @@ func beside(t *testing.T, stall time.Duration, second func(ctx context.Context, 
 	check(err)
 	server, err := rpc.Listen("127.0.0.1:0", id, rpc.Options{})
 	check(err)
-	dev, err := devices.Open("cpu")
+	dev, err := devices.Open("auto")
 	check(err)
 	ps, err := pserver.NewServer(pserver.ServerConfig{Shards: 1, Graphs: 2, Run: "lies", Device: dev})
 	check(err)
@@ -119,7 +119,7 @@ func beside(t *testing.T, stall time.Duration, second func(ctx context.Context, 
 		s.Membership = member.Membership{Role: member.Graph, Rank: rank, Graphs: graphs, Params: []string{server.Addr()}}
 	}
 	train := func(rank int) error {
-		device, err := devices.Open("cpu")
+		device, err := devices.Open("auto")
 		if err != nil {
 			return err
 		}
