@@ -132,6 +132,12 @@ type SGD struct {
 // Slices that an op is given (src, ids, labels, IDs, loss, dst of Get and ToBF16)
 // belong to the stream until Wait.
 //
+// A device whose memory the host cannot address gives matrices without Host. Its ops
+// want matrices of its own and panic with a *ShapeError at others, but for those that
+// move rows between the two memories: src of Copy and of GatherRows may be a host
+// matrix, and so may dst of Copy (not both). A host matrix belongs to the stream until
+// Wait, like a slice.
+//
 // NaN and Inf are values like others: they reach dst by the rules of IEEE
 // arithmetic, through the terms that the op's formula names and no others. No op
 // skips a term because a factor of it is 0.
