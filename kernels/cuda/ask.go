@@ -56,5 +56,5 @@ func read(err error, out []byte, errs string) Report {
 }
 
 func trouble(reason, next string) Report {
-	return Report{Built: Built, Devices: []Device{}, Problem: &Problem{Reason: reason, Next: next}}
+	return Report{Built: Built, Devices: []GPU{}, Problem: &Problem{Reason: reason, Next: next}}
 }

@@ -9,6 +9,7 @@ import (
 
 	"gorgonia.org/cu"
 
+	kernelcode "dorylus/csrc/cuda"
 	"dorylus/csrc/cudashim"
 )
 
@@ -25,6 +26,14 @@ func openDriver(path string) (driver, error) {
 		return nil, err
 	}
 	return cuDriver{}, nil
+}
+
+// image is the kernels for a target.
+func image(target string) []byte {
+	if target == "sm_80" {
+		return []byte(kernelcode.PTX80)
+	}
+	return []byte(kernelcode.PTX70)
 }
 
 // wrap turns cu's error, an integer of a type of its own, into ours.

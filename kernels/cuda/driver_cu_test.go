@@ -54,7 +54,7 @@ func TestThroughCU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []func(*testing.T, driver, context) error{memory, kernels, events} {
+	for _, part := range []func(*testing.T, driver, context) error{memory, launches, events} {
 		if err := w.do(func(c context) error { return part(t, d, c) }); err != nil {
 			t.Error(err)
 		}
@@ -101,7 +101,7 @@ func memory(t *testing.T, d driver, c context) error {
 	return errors.Join(err, doneErr, s.Synchronize(), s.Destroy(), d.HostFree(pinned), c.Free(a), c.Free(b), c.Synchronize())
 }
 
-func kernels(t *testing.T, _ driver, c context) error {
+func launches(t *testing.T, _ driver, c context) error {
 	_, err := c.LoadModule([]byte("bad"))
 	if want := "load the kernels: the driver rejects the kernels (CUDA error 218: ptxas: line 7: unknown opcode)"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("a bad module: %v, want %q", err, want)

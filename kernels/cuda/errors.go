@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -98,6 +99,15 @@ func (e *Error) Lost() bool {
 // TryAgain says whether a run may succeed elsewhere or later from its checkpoint: the
 // device is faulty, not the program.
 func (e *Error) TryAgain() bool { return e.Code == 214 || e.Code == 220 || e.Code == 46 }
+
+// codeOf is the driver's code of an error, 0 if it is not the driver's.
+func codeOf(err error) int {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
 
 func explain(code int) *explanation {
 	for i := range explanations {

@@ -32,12 +32,12 @@ type Report struct {
 	Visible *string `json:"cuda_visible_devices,omitempty"`
 	// Optional says of each library that is not required whether it is there.
 	Optional map[string]bool `json:"optional,omitempty"`
-	Devices  []Device        `json:"devices"`
+	Devices  []GPU           `json:"devices"`
 	Problem  *Problem        `json:"problem,omitempty"` // why there are no devices
 }
 
-// Device is a GPU that the driver shows.
-type Device struct {
+// GPU is what the driver shows of one.
+type GPU struct {
 	Name       string   `json:"name"`       // "cuda:0"
 	Model      string   `json:"model"`      // "NVIDIA H200"
 	Capability string   `json:"capability"` // "9.0"
@@ -67,8 +67,8 @@ func problemOf(err error) *Problem {
 }
 
 // Usable are the devices of a report that can be computed on.
-func (r *Report) Usable() []Device {
-	var usable []Device
+func (r *Report) Usable() []GPU {
+	var usable []GPU
 	for _, d := range r.Devices {
 		if d.Usable {
 			usable = append(usable, d)
@@ -103,7 +103,7 @@ func Probe(path string) Report {
 }
 
 func probe(d driver, err error) Report {
-	r := Report{Built: Built, Devices: []Device{}}
+	r := Report{Built: Built, Devices: []GPU{}}
 	if v, ok := os.LookupEnv(visibleName); ok {
 		r.Visible = &v
 	}
@@ -140,8 +140,8 @@ var optional = map[string][]string{
 	"nccl":     {"libnccl.so.2"},
 }
 
-func probeDevice(d driver, i, version int) Device {
-	dev := Device{Name: fmt.Sprintf("cuda:%d", i)}
+func probeDevice(d driver, i, version int) GPU {
+	dev := GPU{Name: fmt.Sprintf("cuda:%d", i)}
 	info, err := d.Device(i)
 	if err != nil {
 		dev.Problem = problemOf(err)

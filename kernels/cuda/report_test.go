@@ -20,7 +20,7 @@ func TestProbe(t *testing.T) {
 	two := "2,1"
 	want := Report{
 		Built: Built, Library: "libcuda.so.1", Driver: "12.8", Visible: &two, Optional: map[string]bool{"cublas": true, "cusparse": false, "nccl": false},
-		Devices: []Device{
+		Devices: []GPU{
 			{Name: "cuda:0", Model: "NVIDIA H200", Capability: "9.0", Bytes: 150 << 30, Free: 75 << 30, PTX: "sm_80", Usable: true},
 			{Name: "cuda:1", Model: "Tesla P100", Capability: "6.0", Bytes: 16 << 30, Problem: &Problem{Code: 209, Reason: "compute capability 6.0, 7.0 needed", Next: "use a newer GPU"}},
 			{Name: "cuda:2", Model: "Tesla V100", Capability: "7.0", Bytes: 16 << 30, Free: 8 << 30, PTX: "sm_70", Usable: true},

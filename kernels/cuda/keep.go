@@ -1,0 +1,151 @@
+package cuda
+
+import (
+	"fmt"
+	"sort"
+	"unsafe"
+
+	"dorylus/kernels"
+)
+
+// kept is a list of which the device has a copy.
+type kept struct {
+	v     []int32
+	block address
+	n     int // Keeps
+	adds  map[listKey]*addPlan
+}
+
+func placeOf(v []int32) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(v))) }
+
+// after is the index of the first kept list that begins after p. mu is held.
+func (d *Device) after(p uintptr) int {
+	return sort.Search(len(d.mu.kept), func(i int) bool { return placeOf(d.mu.kept[i].v) > p })
+}
+
+// begins is the kept list that begins where v does, nil for none. mu is held.
+func (d *Device) begins(v []int32) *kept {
+	if i := d.after(placeOf(v)); i > 0 && placeOf(d.mu.kept[i-1].v) == placeOf(v) {
+		return d.mu.kept[i-1]
+	}
+	return nil
+}
+
+// holding is the kept list that v is a part of, and where it begins in it.
+func (d *Device) holding(v []int32) (k *kept, at int) {
+	if len(v) == 0 {
+		return nil, 0
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := placeOf(v)
+	for i := d.after(p) - 1; i >= 0; i-- {
+		k := d.mu.kept[i]
+		if at := int(p-placeOf(k.v)) / 4; at+len(v) <= len(k.v) {
+			return k, at
+		}
+		if i == 0 || placeOf(d.mu.kept[i-1].v)+uintptr(4*len(d.mu.kept[i-1].v)) <= p {
+			break
+		}
+	}
+	return nil, 0
+}
+
+// Keep implements kernels.Keeper.
+func (d *Device) Keep(v []int32) error {
+	if len(v) == 0 {
+		return nil
+	}
+	if done, err := d.keepAgain(v); done || err != nil {
+		return err
+	}
+	var block address
+	err := d.do(func(x *runner) (err error) {
+		if block, err = x.pool.get(x.c, 4*int64(len(v)), fmt.Sprintf("a list of %d values", len(v))); err != nil {
+			return err
+		}
+		if err = x.upload(block, bytesOf(v)); err == nil {
+			return nil
+		}
+		x.pool.put(block)
+		return err
+	}, "keep %d values", len(v))
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if k := d.begins(v); k != nil { // somebody else was faster
+		d.pool.put(block)
+		k.n++
+		return nil
+	}
+	i := d.after(placeOf(v))
+	d.mu.kept = append(d.mu.kept, nil)
+	copy(d.mu.kept[i+1:], d.mu.kept[i:])
+	d.mu.kept[i] = &kept{v: v, block: block, n: 1, adds: map[listKey]*addPlan{}}
+	return nil
+}
+
+// keepAgain counts one more Keep of a list that is kept.
+func (d *Device) keepAgain(v []int32) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k := d.begins(v)
+	if k == nil {
+		return false, nil
+	}
+	if len(k.v) != len(v) {
+		return false, fmt.Errorf("%s: keep %d values, of which %d are kept already", d.name, len(v), len(k.v))
+	}
+	k.n++
+	return true, nil
+}
+
+// Drop implements kernels.Keeper.
+func (d *Device) Drop(v []int32) {
+	if len(v) == 0 {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k := d.begins(v)
+	if k == nil || len(k.v) != len(v) {
+		panic(&kernels.ShapeError{Op: "Drop", Msg: fmt.Sprintf("a list of %d values that %s does not keep", len(v), d.name)})
+	}
+	if k.n--; k.n > 0 {
+		return
+	}
+	i := d.after(placeOf(v)) - 1
+	d.mu.kept = append(d.mu.kept[:i], d.mu.kept[i+1:]...)
+	d.pool.put(k.block)
+	for _, a := range k.adds {
+		a.free(d.pool)
+	}
+}
+
+// list is where entry 0 of l would lie on the device: of a copy that is kept, or of one
+// that is made for this op.
+func (x *runner) list(l list) (address, error) {
+	if l.v == nil || l.hi <= l.lo {
+		return 0, nil
+	}
+	part := l.v[l.lo:l.hi]
+	base := func(a address) address { return a - address(4*l.lo) }
+	if k, at := x.d.holding(part); k != nil {
+		return base(k.block + address(4*at)), nil
+	}
+	key := listKey{&part[0], l.lo, l.hi}
+	if a, ok := x.uploads[key]; ok {
+		return base(a), nil
+	}
+	a, err := x.scratch(4 * int64(len(part)))
+	if err != nil {
+		return 0, err
+	}
+	if err := x.upload(a, bytesOf(part)); err != nil {
+		return 0, err
+	}
+	x.uploads[key] = a
+	return base(a), nil
+}

@@ -1,0 +1,322 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"dorylus/kernels"
+)
+
+// runner is what queued ops run with. It belongs to the worker: one queue runs at a time,
+// and everything on the compute stream is in the order in which it was launched.
+type runner struct {
+	d    *Device
+	c    context
+	pool *pool
+
+	compute, up, down stream
+	uploaded, ready   event // of the stream up; of the compute stream, for the one down
+	stage             *staging
+
+	module    module
+	functions map[string]function
+	boxes     []uint64
+	letters   []byte
+	// launched, if set, is told of every launch and the letters of its arguments, as
+	// the emulated device's signatures have them. For tests.
+	launched func(kernel, letters string)
+
+	arena   arena
+	uploads map[listKey]address // int32 lists that this op has copied to the device
+	adds    map[listKey]*addPlan
+}
+
+// newRunner makes what a device needs besides its context. After an error close gives
+// back what was made.
+func newRunner(d *Device, c context, image []byte) (*runner, error) {
+	x := &runner{d: d, c: c, pool: d.pool, functions: map[string]function{}, uploads: map[listKey]address{}, adds: map[listKey]*addPlan{}}
+	for _, s := range []*stream{&x.compute, &x.up, &x.down} {
+		made, err := c.NewStream()
+		if err != nil {
+			return x, err
+		}
+		*s = made
+	}
+	for _, e := range []*event{&x.uploaded, &x.ready} {
+		made, err := c.NewEvent(false)
+		if err != nil {
+			return x, err
+		}
+		*e = made
+	}
+	m, err := c.LoadModule(image)
+	if err != nil {
+		return x, err
+	}
+	x.module = m
+	x.stage, err = newStaging(d.drv, c, d.pool, d.chunk)
+	return x, err
+}
+
+func (x *runner) close() error {
+	var errs []error
+	if x.stage != nil {
+		errs = append(errs, x.stage.close())
+	}
+	errs = append(errs, x.pool.close(x.c))
+	if x.module != nil {
+		errs = append(errs, x.module.Unload())
+	}
+	for _, e := range []event{x.uploaded, x.ready} {
+		if e != nil {
+			errs = append(errs, e.Destroy())
+		}
+	}
+	for _, s := range []stream{x.compute, x.up, x.down} {
+		if s != nil {
+			errs = append(errs, s.Destroy())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// finish waits for all that has been queued, hands the host what it gets, and begins
+// anew.
+func (x *runner) finish() error {
+	var first error
+	for _, s := range []stream{x.compute, x.up, x.down} {
+		if err := s.Synchronize(); err != nil && first == nil {
+			first = err
+		}
+	}
+	x.stage.end(first)
+	return first
+}
+
+// opDone gives back what an op has asked for while it ran.
+func (x *runner) opDone() {
+	x.arena.reset(x.pool)
+	clear(x.uploads)
+}
+
+// Launching.
+
+// mat is a matrix of the device, as it was when an op was queued. As an argument it is
+// two: the address and, as int64, the stride. The zero mat is null, with stride 0.
+type mat struct {
+	p          address
+	ld         int64
+	rows, cols int
+}
+
+// alone is a matrix's address without its stride, as an argument.
+func (m mat) alone() address { return m.p }
+
+// sub is rows [lo,hi).
+func (m mat) sub(lo, hi int) mat {
+	m.p += address(int64(lo) * m.ld * 4)
+	m.rows = hi - lo
+	return m
+}
+
+// on16 says that v4, g, w and c forms can read m: a null matrix never hinders.
+func (m mat) on16() bool { return m.p%16 == 0 && m.ld%4 == 0 }
+
+func aligned(ms ...mat) bool {
+	for _, m := range ms {
+		if !m.on16() {
+			return false
+		}
+	}
+	return true
+}
+
+// list is an int32 slice of the host as an argument: the address at which entry 0 would
+// lie. Only entries [lo,hi) are there. A nil slice is null.
+type list struct {
+	v      []int32
+	lo, hi int
+}
+
+type listKey struct {
+	p      *int32
+	lo, hi int
+}
+
+// epi is an epilogue as the last six arguments of a kernel (DK_EPI).
+type epi struct {
+	bias mat
+	mode int32
+	ids  list
+	key  uint64
+	drop uint64 // the threshold
+	keep float32
+}
+
+// dropMode is what DK_EPI's mode has besides the activation.
+const dropMode = 256
+
+// launch starts a kernel over a grid of blocks of 256 threads; no blocks: it does
+// nothing. An argument is an address, mat, list, epi, int32, int64, uint64, float32, or
+// a bool as int32.
+func (x *runner) launch(kernel string, blocks int64, args ...any) error {
+	if blocks == 0 {
+		return nil
+	}
+	if blocks > 1<<31-1 {
+		return fmt.Errorf("launch kernel %s: %d blocks, at most %d can be launched", kernel, blocks, 1<<31-1)
+	}
+	x.boxes, x.letters = x.boxes[:0], x.letters[:0]
+	for _, a := range args {
+		if err := x.box(a); err != nil {
+			return err
+		}
+	}
+	f, err := x.function(kernel)
+	if err != nil {
+		return err
+	}
+	if x.launched != nil {
+		x.launched(kernel, string(x.letters))
+	}
+	return f.Launch(x.compute, int(blocks), blockThreads, 0, x.boxes)
+}
+
+func (x *runner) box(arg any) error {
+	add := func(letter byte, v uint64) {
+		x.boxes = append(x.boxes, v)
+		x.letters = append(x.letters, letter)
+	}
+	switch a := arg.(type) {
+	case address:
+		add('p', uint64(a))
+	case mat:
+		add('p', uint64(a.p))
+		add('l', uint64(a.ld))
+	case list:
+		p, err := x.list(a)
+		if err != nil {
+			return err
+		}
+		add('p', uint64(p))
+	case epi:
+		ids, err := x.list(a.ids)
+		if err != nil {
+			return err
+		}
+		add('p', uint64(a.bias.p))
+		add('i', uint64(uint32(a.mode)))
+		add('p', uint64(ids))
+		add('u', a.key)
+		add('u', a.drop)
+		add('f', floatBox(a.keep))
+	case int32:
+		add('i', uint64(uint32(a)))
+	case bool:
+		v := uint64(0)
+		if a {
+			v = 1
+		}
+		add('i', v)
+	case int64:
+		add('l', uint64(a))
+	case uint64:
+		add('u', a)
+	case float32:
+		add('f', floatBox(a))
+	default:
+		return fmt.Errorf("argument %d of a kernel is a %T, which no kernel takes", len(x.letters), arg)
+	}
+	return nil
+}
+
+func floatBox(f float32) uint64 { return uint64(*(*uint32)(unsafe.Pointer(&f))) }
+
+func (x *runner) function(name string) (function, error) {
+	if f := x.functions[name]; f != nil {
+		return f, nil
+	}
+	f, err := x.module.Function(name)
+	if err != nil {
+		return nil, err
+	}
+	x.functions[name] = f
+	return f, nil
+}
+
+// each launches an elementwise kernel over rows x cols; shiftOf(cols) is its argument
+// shift, where it has one.
+func (x *runner) each(kernel string, rows, cols int, args ...any) error {
+	if rows == 0 || cols == 0 {
+		return nil
+	}
+	blocks := over(int64(rows)<<shiftOf(cols), blockThreads)
+	return x.launch(kernel, min(blocks, int64(16*x.d.info.Multiprocessor)), args...)
+}
+
+// shiftOf is log2 of the lanes that share a row of an elementwise kernel.
+func shiftOf(cols int) int32 {
+	shift := int32(0)
+	for shift < 5 && 1<<shift < cols {
+		shift++
+	}
+	return shift
+}
+
+// blockThreads is DK_THREADS.
+const blockThreads = 256
+
+// over is a/b, rounded up.
+func over(a, b int64) int64 { return (a + b - 1) / b }
+
+// Memory while an op runs.
+
+// scratch is n bytes of device memory until the op's end, uninitialised, on 256 bytes.
+// Ops run one after the other on one stream: the next op may get the same.
+func (x *runner) scratch(n int64) (address, error) { return x.arena.get(x.c, x.pool, n) }
+
+// scratchMat is a matrix in scratch memory whose rows are PadCols(cols) apart.
+func (x *runner) scratchMat(rows, cols int) (mat, error) {
+	ld := kernels.PadCols(cols)
+	p, err := x.scratch(4 * int64(rows) * int64(ld))
+	return mat{p, int64(ld), rows, cols}, err
+}
+
+// arena is scratch memory: one block that grows to what the largest op needs.
+type arena struct {
+	block         address
+	size          int64
+	used          int64     // by the op that runs
+	outgrown      []address // blocks that it has begun with
+	outgrownBytes int64
+}
+
+func (a *arena) get(c context, p *pool, n int64) (address, error) {
+	n = (n + 255) / 256 * 256
+	if n == 0 {
+		n = 256
+	}
+	if a.used+n > a.size {
+		want := a.outgrownBytes + a.used + n
+		block, err := p.get(c, want, "scratch memory")
+		if err != nil {
+			return 0, err
+		}
+		if a.block != 0 {
+			a.outgrown = append(a.outgrown, a.block)
+			a.outgrownBytes += a.used
+		}
+		a.block, a.size, a.used = block, want, 0
+	}
+	at := a.block + address(a.used)
+	a.used += n
+	return at, nil
+}
+
+func (a *arena) reset(p *pool) {
+	for _, b := range a.outgrown {
+		p.put(b)
+	}
+	a.outgrown, a.outgrownBytes, a.used = nil, 0, 0
+}
