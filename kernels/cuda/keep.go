@@ -124,28 +124,27 @@ func (d *Device) Drop(v []int32) {
 	}
 }
 
-// list is where entry 0 of l would lie on the device: of a copy that is kept, or of one
-// that is made for this op.
+// list is where entry 0 of l lies on the device: of a copy that is kept, or of one that
+// is made for this op, which has the entries [lo,hi) alone, at their places.
 func (x *runner) list(l list) (address, error) {
 	if l.v == nil || l.hi <= l.lo {
 		return 0, nil
 	}
 	part := l.v[l.lo:l.hi]
-	base := func(a address) address { return a - address(4*l.lo) }
-	if k, at := x.d.holding(part); k != nil {
-		return base(k.block + address(4*at)), nil
+	if k, at := x.d.holding(part); k != nil && at >= l.lo {
+		return k.block + address(4*(at-l.lo)), nil
 	}
 	key := listKey{&part[0], l.lo, l.hi}
 	if a, ok := x.uploads[key]; ok {
-		return base(a), nil
+		return a, nil
 	}
-	a, err := x.scratch(4 * int64(len(part)))
+	a, err := x.scratch(4 * int64(l.hi))
 	if err != nil {
 		return 0, err
 	}
-	if err := x.upload(a, bytesOf(part)); err != nil {
+	if err := x.upload(a+address(4*l.lo), bytesOf(part)); err != nil {
 		return 0, err
 	}
 	x.uploads[key] = a
-	return base(a), nil
+	return a, nil
 }

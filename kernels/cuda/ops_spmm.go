@@ -1,0 +1,208 @@
+package cuda
+
+import "dorylus/kernels"
+
+// A form is how a gather cuts a matrix into tiles: groups of lanes hold a tile's columns.
+type form struct {
+	name string // of the kernels, after dk_spmm_, dk_spmmt_ and their like
+	tile int    // columns
+	rows int    // rows a block
+}
+
+// The forms of gathers. Those named s take single values, for matrices that do not lie
+// on 16 bytes.
+var (
+	g8  = form{"g8", 32, 32}
+	g16 = form{"g16", 64, 16}
+	g32 = form{"g32", 128, 8}
+	s8  = form{"s8", 8, 32}
+	s32 = form{"s32", 32, 8}
+)
+
+// l2Share is how much of the device's cache a tile of the gathered matrix may take.
+const l2Share = 0.8
+
+// formOf is the form for a gather from rows x cols: the least tile that holds a row, but
+// where a tile's columns of all rows would not stay in the cache, the narrowest. It does
+// not depend on what part of the output is made.
+func (x *runner) formOf(rows, cols int, on16 bool) form {
+	switch {
+	case !on16 && cols <= s8.tile:
+		return s8
+	case !on16:
+		return s32
+	case cols <= g8.tile:
+		return g8
+	}
+	f := g32
+	if cols <= g16.tile {
+		f = g16
+	}
+	if 4*float64(rows)*float64(min(cols, f.tile)) > l2Share*float64(x.d.info.L2) {
+		return g8
+	}
+	return f
+}
+
+// wide is the form in which a warp takes a row of many edges, if there is one.
+func (f form) wide() (form, bool) {
+	switch f {
+	case g8:
+		return form{"w8", g8.tile, 8}, true
+	case g16:
+		return form{"w16", g16.tile, 8}, true
+	case s8:
+		return form{"ws8", s8.tile, 8}, true
+	}
+	return form{}, false
+}
+
+// chunk is the name of the form's kernel for chunks of long rows.
+func (f form) chunk() string {
+	switch f {
+	case s8:
+		return "cs8"
+	case s32:
+		return "cs32"
+	}
+	return "c" + f.name[1:]
+}
+
+// blocks is the grid over n rows and cols columns; a chunk of a long row takes a block.
+func (f form) blocks(n, cols int) int64 {
+	return over(int64(cols), int64(f.tile)) * over(int64(n), int64(f.rows))
+}
+
+func (f form) chunkBlocks(chunks int64, cols int) int64 {
+	return over(int64(cols), int64(f.tile)) * chunks
+}
+
+// SpMM implements kernels.Stream.
+func (q *queue) SpMM(dst *kernels.Mat, g kernels.Graph, x *kernels.Mat, ga kernels.Gather, rows kernels.Span) {
+	kernels.CheckSpMM(dst, g, x, ga, rows)
+	o := q.op("SpMM")
+	s := &gather{
+		g: o.graph(g), dst: o.mat(dst), x: o.mat(x), rows: rows,
+		rs: o.mat(ga.Scale.Row), cs: o.mat(ga.Scale.Col), ep: o.epilogue(ga.Ep, rows),
+	}
+	s.w = s.g.on.val
+	if ga.W != nil {
+		s.w = o.mat(ga.W).p
+	}
+	if ga.Self.On {
+		s.self, s.selfCol, s.selfW = true, list{ga.Self.Col, rows.Lo, rows.Hi}, o.mat(ga.Self.W).p
+	}
+	o.run(s.run)
+}
+
+// gather is an SpMM.
+type gather struct {
+	g       *graph
+	dst, x  mat
+	rows    kernels.Span
+	w       address
+	rs, cs  mat
+	self    bool
+	selfCol list
+	selfW   address
+	ep      epi
+}
+
+func (s *gather) run(x *runner) error {
+	n, cols := s.rows.Len(), s.dst.cols
+	if n == 0 || cols == 0 {
+		return nil
+	}
+	c, f := &s.g.on, x.formOf(s.x.rows, cols, aligned(s.dst, s.x))
+	i0, i1 := c.long.cut(s.rows)
+	w0, w1 := c.wide.cut(s.rows)
+	least, most := int64(0), int64(longRow)
+	if wide, ok := f.wide(); ok {
+		most = wideRow
+		if err := s.launch(x, wide, c.wide.on, w0, w1-w0, wideRow, longRow); err != nil {
+			return err
+		}
+		n -= w1 - w0
+	}
+	if n > i1-i0 { // rows of few edges
+		if err := s.launch(x, f, 0, s.rows.Lo, s.rows.Len(), least, most); err != nil {
+			return err
+		}
+	}
+	if i0 == i1 {
+		return nil
+	}
+	part, err := x.chunkSums(c.long, i0, i1, cols)
+	if err != nil {
+		return err
+	}
+	err = x.launch("dk_spmm_"+f.chunk(), f.chunkBlocks(c.long.count(i0, i1), cols),
+		part, s.x, int32(cols), c.rowptr, c.col, s.w, s.cs.p, c.long.on, c.long.chunksOn, int64(i0), int64(i1))
+	if err != nil {
+		return err
+	}
+	return x.sumChunks(s.dst, part, s.x, c.long, i0, i1, s.rs.p, s.cs.p, s.self, s.selfCol, s.selfW, s.ep)
+}
+
+// launch does the n rows from entry lo of a list on, of least to most-1 edges; without a
+// list, those from row lo on.
+func (s *gather) launch(x *runner, f form, rows address, lo, n int, least, most int64) error {
+	return x.launch("dk_spmm_"+f.name, f.blocks(n, s.dst.cols), s.dst, s.x, int32(s.dst.cols), s.g.on.rowptr, s.g.on.col, s.w,
+		rows, int64(lo), int64(n), least, most, s.rs.p, s.cs.p, s.self, s.selfCol, s.selfW, s.ep)
+}
+
+// chunkSums is scratch memory for the sums of the chunks of long rows [i0,i1).
+func (x *runner) chunkSums(l longRows, i0, i1, cols int) (mat, error) {
+	return x.scratchMat(int(l.count(i0, i1)), max(cols, 2)) // a column would lie close
+}
+
+// sumChunks finishes long rows from the sums of their chunks.
+func (x *runner) sumChunks(dst, part, src mat, l longRows, i0, i1 int, rs, cs address, self bool, selfCol list, selfW address, ep epi) error {
+	return x.each("dk_spmm_sum", i1-i0, dst.cols, dst, part, src, int32(dst.cols), l.on, l.chunksOn, int64(i0), int64(i1),
+		shiftOf(dst.cols), rs, cs, self, selfCol, selfW, ep)
+}
+
+// SpMMT implements kernels.Stream.
+func (q *queue) SpMMT(dst *kernels.Mat, g kernels.Graph, w, x *kernels.Mat, rows kernels.Span) {
+	kernels.CheckSpMMT(dst, g, w, x, rows)
+	o := q.op("SpMMT")
+	r, d, m := o.graph(g), o.mat(dst), o.mat(x)
+	values := r.on.val
+	if w != nil {
+		values = o.mat(w).p
+	}
+	r.transpose()
+	o.run(func(x *runner) error { return r.scatter(x, d, m, values, rows) })
+}
+
+// scatter is SpMMT as a gather along the transpose.
+func (r *graph) scatter(x *runner, d, m mat, w address, rows kernels.Span) error {
+	if d.rows == 0 || d.cols == 0 {
+		return nil
+	}
+	t, err := r.backward(x)
+	if err != nil {
+		return err
+	}
+	f, cols, lo, hi := x.formOf(m.rows, d.cols, aligned(d, m)), int32(d.cols), int64(rows.Lo), int64(rows.Hi)
+	n := len(t.long.rows)
+	if d.rows > n {
+		err := x.launch("dk_spmmt_"+f.name, f.blocks(d.rows, d.cols), d, m, cols, t.rowptr, t.col, w, t.perm, int64(d.rows), int64(longRow), lo, hi)
+		if err != nil {
+			return err
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	part, err := x.chunkSums(t.long, 0, n, d.cols)
+	if err != nil {
+		return err
+	}
+	err = x.launch("dk_spmmt_"+f.chunk(), f.chunkBlocks(t.long.count(0, n), d.cols),
+		part, m, cols, t.rowptr, t.col, w, t.perm, t.long.on, t.long.chunksOn, int64(0), int64(n), lo, hi)
+	if err != nil {
+		return err
+	}
+	return x.sumChunks(d, part, m, t.long, 0, n, 0, 0, false, list{}, 0, epi{})
+}
