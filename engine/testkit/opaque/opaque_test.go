@@ -124,7 +124,9 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	ids[1] = 2
-	refused(t, "was 1 and is 2", func() { s.Forward(m, m, &kernels.Epilogue{Drop: kernels.Dropout{P: 0.5, IDs: ids}}, kernels.Span{Hi: 3}) })
+	refused(t, "was 1 and is 2", func() {
+		s.Forward(m, m, &kernels.Epilogue{Drop: kernels.Dropout{P: 0.5, IDs: ids}}, kernels.Span{Hi: 3})
+	})
 	ids[1] = 1
 	if err := d.Close(); err == nil || !strings.Contains(err.Error(), "not dropped") {
 		t.Errorf("Close with a kept list: %v", err)
