@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"dorylus/engine"
+	"dorylus/engine/model"
 	"dorylus/kernels"
 )
 
@@ -27,7 +29,10 @@ type bench struct {
 	dev     kernels.Device
 	stream  kernels.Stream
 	scratch []*kernels.Mat
-	err     error
+	old     []*kernels.Mat // outgrown, freed after the task
+	// Of sums.go: spare gradients by parameter, and all that were made.
+	grads map[int][]*kernels.Mat
+	made  []*kernels.Mat
 }
 
 // NewLocal is a backend on dev. It does not own dev.
@@ -52,17 +57,51 @@ func (l *Local) Run(ctx context.Context, w *engine.Work) error {
 		return fmt.Errorf("run %v: %w", w.Task, err)
 	}
 	defer l.put(b)
-	for _, c := range w.Blocks {
-		c.S, c.Scratch = b.stream, b.get
-		for _, op := range w.Ops {
-			op(c)
-		}
-	}
-	if err := errors.Join(b.err, b.stream.Wait()); err != nil {
-		b.err = nil
+	if err := errors.Join(b.run(w), b.stream.Wait()); err != nil {
 		return fmt.Errorf("run %v: %w", w.Task, err)
 	}
 	return nil
+}
+
+// noMemory is what alloc leaves run by: ops have no way to return an error.
+type noMemory struct{ error }
+
+// run queues all of the work, up to an allocation that fails.
+func (b *bench) run(w *engine.Work) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case noMemory:
+			err = p.error
+		default:
+			panic(p)
+		}
+	}()
+	rest := w.Blocks
+	for _, run := range w.Sums {
+		rest, _ = b.sum(w, run, rest)
+	}
+	for _, c := range rest {
+		b.do(w, c)
+	}
+	return nil
+}
+
+// do queues the work of one block.
+func (b *bench) do(w *engine.Work, c *model.Ctx) {
+	c.S, c.Scratch = b.stream, b.get
+	for _, op := range w.Ops {
+		op(c)
+	}
+}
+
+// alloc is a matrix of the device, or the end of run.
+func (b *bench) alloc(rows, cols int) *kernels.Mat {
+	m, err := b.dev.Alloc(rows, cols)
+	if err != nil {
+		panic(noMemory{err})
+	}
+	return m
 }
 
 func (l *Local) take() (*bench, error) {
@@ -81,6 +120,10 @@ func (l *Local) take() (*bench, error) {
 }
 
 func (l *Local) put(b *bench) {
+	for _, m := range b.old {
+		b.dev.Free(m)
+	}
+	b.old = nil
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.free = append(l.mu.free, b)
@@ -94,16 +137,10 @@ func (b *bench) get(slot, rows, cols int) *kernels.Mat {
 	m := b.scratch[slot]
 	if m == nil || m.Rows < rows || m.Cols != cols {
 		if m != nil {
-			b.dev.Free(m)
-			b.scratch[slot] = nil
+			b.old, b.scratch[slot] = append(b.old, m), nil // ops that use it may be queued
 		}
-		grown, err := b.dev.Alloc(rows, cols)
-		if err != nil {
-			// The op goes on in ordinary memory; Run reports the error.
-			b.err = err
-			return kernels.FromSlice(rows, cols, make([]float32, rows*cols))
-		}
-		b.scratch[slot], m = grown, grown
+		m = b.alloc(rows, cols)
+		b.scratch[slot] = m
 	}
 	return m.Sub(kernels.Span{Hi: rows})
 }
@@ -114,10 +151,8 @@ func (l *Local) Close() error {
 	defer l.mu.Unlock()
 	var errs []error
 	for _, b := range l.mu.free {
-		for _, m := range b.scratch {
-			if m != nil {
-				b.dev.Free(m)
-			}
+		for _, m := range slices.Concat(b.scratch, b.made) {
+			b.dev.Free(m)
 		}
 		errs = append(errs, b.stream.Close())
 	}

@@ -14,6 +14,7 @@ type pool struct {
 	dev     kernels.Device
 	all     []*kernels.Mat   // every matrix, to be freed at the end
 	spare   [][]*kernels.Mat // by parameter
+	ones    []*kernels.Mat   // spare single values
 	streams []kernels.Stream // idle
 	opened  []kernels.Stream // all
 	// lent are the gradient buffers that callers hold. Each is lent under a new
@@ -40,6 +41,24 @@ func (p *pool) take(param int, spec model.ParamSpec) (*kernels.Mat, error) {
 	p.all = append(p.all, m)
 	return m, nil
 }
+
+// takeOne is a single value, undefined.
+func (p *pool) takeOne() (*kernels.Mat, error) {
+	if n := len(p.ones); n > 0 {
+		m := p.ones[n-1]
+		p.ones = p.ones[:n-1]
+		return m, nil
+	}
+	m, err := p.dev.Alloc(1, 1)
+	if err != nil {
+		return nil, err
+	}
+	p.all = append(p.all, m)
+	return m, nil
+}
+
+// putOne takes a single value back.
+func (p *pool) putOne(m *kernels.Mat) { p.ones = append(p.ones, m) }
 
 // lend is a matrix for a gradient, which is known by its address until it is handed over.
 func (p *pool) lend(param int, spec model.ParamSpec) (*kernels.Mat, error) {

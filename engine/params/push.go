@@ -174,8 +174,17 @@ func (s *Server) addGrad(stream kernels.Stream, epoch int, g engine.BlockGrad) e
 // rootGrad notes the sum over all blocks, if it is finite.
 func (s *Server) rootGrad(stream kernels.Stream, epoch int, e *epochSum, param int, sum *kernels.Mat) error {
 	start := time.Now()
-	ok, err := finite(stream, sum)
 	spec := s.cfg.Specs[param]
+	s.mu.Lock()
+	one, err := s.mu.takeOne()
+	s.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("epoch %d: read the gradient of %s: %w", epoch, spec.Name, err)
+	}
+	ok, err := finite(stream, sum, one)
+	s.mu.Lock()
+	s.mu.putOne(one)
+	s.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("epoch %d: read the gradient of %s: %w", epoch, spec.Name, err)
 	}
@@ -195,12 +204,24 @@ func notFinite(epoch int, what string) error {
 }
 
 // finite says whether m has neither NaN nor infinity; nil is zero.
-func finite(stream kernels.Stream, m *kernels.Mat) (bool, error) {
+//
+// On a device it is the sum of squares that comes to the host, in sum, and all values only
+// where that is not finite, which it may be of values that are.
+func finite(stream kernels.Stream, m, sum *kernels.Mat) (bool, error) {
 	if m == nil || m.Rows == 0 || m.Cols == 0 {
 		return true, nil
 	}
 	host := m
 	if m.Host == nil {
+		var total [1]float32
+		stream.Dot(sum, m, m)
+		stream.Get(total[:], sum)
+		if err := stream.Wait(); err != nil {
+			return false, err
+		}
+		if total[0]-total[0] == 0 {
+			return true, nil
+		}
 		host = kernels.FromSlice(m.Rows, m.Cols, make([]float32, m.Rows*m.Cols))
 		stream.Get(host.Host, m)
 		if err := stream.Wait(); err != nil {

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"dorylus/engine/graph"
 	"dorylus/engine/model"
 	"dorylus/kernels"
@@ -40,18 +42,60 @@ func (in *inputs) make(prog *model.Program, b int, m *kernels.Mat, rows []int32,
 			return err
 		}
 		defer in.dev.Unload(g)
-		hops = append(hops, constHop{b, hood, g, in.gather(prog.Bufs[b].Made, &hood.Rows, &hood.Sources, hood.Self)})
+		ga, err := in.gather(prog.Bufs[b].Made, &hood.Rows, &hood.Sources, hood.Self)
+		if err != nil {
+			return err
+		}
+		hops = append(hops, constHop{b, hood, g, ga})
 		rows = hood.Sources.Rows
 		sources += hood.Sources.N
 	}
-	for key := range in.norms { // nobody sees these levels again
+	defer in.forget(hops)
+	in.st.Trim()
+	return in.makePanels(prog, hops, sources, m, w)
+}
+
+// makeAll is make for all rows, on a device that cannot read the store: the features pass
+// through its memory once, unless they are there as a whole.
+func (in *inputs) makeAll(prog *model.Program, b int, m *kernels.Mat, g kernels.Graph, w *workers) error {
+	var hops []constHop
+	rows := in.st.Meta.Vertices
+	for ; prog.Bufs[b].Made != nil; b = prog.Bufs[b].Made.Src {
+		ga, err := in.gather(prog.Bufs[b].Made, nil, nil, nil)
+		if err != nil {
+			return err
+		}
+		hops = append(hops, constHop{b, &graph.Neighbourhood{Sources: graph.Level{N: rows}}, g, ga})
+	}
+	if reads(prog, b) {
+		if _, err := in.dense(w); err != nil {
+			return err
+		}
+	}
+	return in.makePanels(prog, hops, len(hops)*rows, m, w)
+}
+
+// reads says that a step of the program reads or sets a buffer.
+func reads(prog *model.Program, buf int) bool {
+	return slices.ContainsFunc(prog.Steps, func(s model.Step) bool {
+		return slices.Contains(s.In, buf) || slices.Contains(s.Out, buf)
+	})
+}
+
+// forget drops the norms of levels that nobody sees again.
+func (in *inputs) forget(hops []constHop) {
+	for key, m := range in.norms {
 		for _, h := range hops {
 			if key.level == &h.hood.Rows || key.level == &h.hood.Sources {
 				delete(in.norms, key)
+				in.free(m)
 			}
 		}
 	}
-	in.st.Trim()
+}
+
+// makePanels makes the columns of m, some at a time.
+func (in *inputs) makePanels(prog *model.Program, hops []constHop, sources int, m *kernels.Mat, w *workers) error {
 	width := in.panel(sources, m)
 	for lo := 0; lo < m.Cols; lo += width {
 		if err := in.makePanel(prog, hops, m.Columns(lo, min(lo+width, m.Cols)), lo, w); err != nil {
@@ -74,6 +118,9 @@ func (in *inputs) panel(sources int, m *kernels.Mat) int {
 // makePanel makes columns from col on, as many as m has, of what the first hop makes.
 func (in *inputs) makePanel(prog *model.Program, hops []constHop, m *kernels.Mat, col int, w *workers) error {
 	h := &hops[0]
+	if x := in.kept[allFeatures]; x != nil && len(hops) == 1 && h.hood.Sources.Rows == nil {
+		return in.gatherConstant(prog, h.buf, m, h.g, x.Columns(col, col+m.Cols), h.ga, w)
+	}
 	src, err := in.dev.Alloc(h.hood.Sources.N, m.Cols)
 	if err != nil {
 		return err
@@ -122,13 +169,17 @@ func (in *inputs) features(m *kernels.Mat, rows []int32, col int, w *workers) er
 // spell is features for sparse ones: rows, or as many as m has from first on.
 func (in *inputs) spell(m *kernels.Mat, rows []int32, first, col int, w *workers) error {
 	g := in.st.Sparse
-	return w.each(m.Rows, 4096, func(_ kernels.Stream, r kernels.Span) error {
+	return w.each(m.Rows, min(4096, max(touchBytes/(4*m.Cols), 1)), func(s kernels.Stream, r kernels.Span) error {
+		some := m.Sub(r)
+		if !in.hosted {
+			some = kernels.FromSlice(r.Len(), m.Cols, make([]float32, r.Len()*m.Cols))
+		}
 		for i := r.Lo; i < r.Hi; i++ {
 			v := first + i
 			if rows != nil {
 				v = int(rows[i])
 			}
-			row := m.Row(i)
+			row := some.Row(i - r.Lo)
 			for e := g.RowPtr[v]; e < g.RowPtr[v+1]; e++ {
 				c := int(g.Col[e]) - col
 				if c < 0 || c >= m.Cols {
@@ -140,7 +191,10 @@ func (in *inputs) spell(m *kernels.Mat, rows []int32, first, col int, w *workers
 				}
 			}
 		}
-		return nil
+		if !in.hosted {
+			s.Copy(m.Sub(r), some)
+		}
+		return s.Wait()
 	})
 }
 

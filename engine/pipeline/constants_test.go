@@ -58,7 +58,8 @@ func TestConstantsByColumns(t *testing.T) {
 			check(t, err)
 			w, err := newWorkers(o.Device, 2)
 			check(t, err)
-			in := newInputs(o.Device, st)
+			in, err := newInputs(o.Device, st)
+			check(t, err)
 			found := 0
 			for b, spec := range prog.Bufs {
 				if spec.Made == nil {

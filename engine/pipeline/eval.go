@@ -28,6 +28,7 @@ type evaluator struct {
 	runs    int // evaluations started
 
 	cluster *Cluster     // nil: this process computes all rows
+	own     *kernels.Mat // the logits of this partition's rows, in host memory: those of the pass, or a copy
 	logits  *kernels.Mat // of all rows of the store, where this process has them
 
 	metric string // what Evaluated.Train, Val and Test are
@@ -44,10 +45,17 @@ type tally struct {
 }
 
 // score predicts and counts the rows of a finished interval, block by block.
-func (ev *evaluator) score(p *pass, interval int) {
-	out := p.full[p.prog.Output]
+func (ev *evaluator) score(s kernels.Stream, p *pass, interval int) error {
+	out := ev.own
 	level := &p.plan.Levels[p.prog.Levels-1]
 	r := p.intervals[interval]
+	if made := p.full[p.prog.Output]; made != out {
+		rows := level.Span(r)
+		s.Copy(out.Sub(rows), made.Sub(rows))
+		if err := s.Wait(); err != nil {
+			return fmt.Errorf("read the logits: %w", err)
+		}
+	}
 	for b := r.Lo; b < r.Hi; b++ {
 		var t tally
 		span := level.Block(b)
@@ -68,6 +76,22 @@ func (ev *evaluator) score(p *pass, interval int) {
 		}
 		ev.parts[b] = t
 	}
+	return nil
+}
+
+// rowsOf are rows of a buffer of the pass in host memory, which may be those of the pass.
+func (ev *evaluator) rowsOf(buf int, rows kernels.Span) (*kernels.Mat, error) {
+	m := ev.pass.full[buf].Sub(rows)
+	if m.Host != nil || rows.Len() == 0 {
+		return m, nil
+	}
+	s, err := ev.pass.dev.NewStream()
+	if err != nil {
+		return nil, err
+	}
+	some := kernels.FromSlice(m.Rows, m.Cols, make([]float32, m.Rows*m.Cols))
+	s.Copy(some, m)
+	return some, s.Close()
 }
 
 // loss is the cross-entropy of one row: softmax, or the mean over classes of the

@@ -58,7 +58,7 @@ func (ev *evaluator) agree(ctx context.Context, c *Cluster, epoch int, told stri
 func (ev *evaluator) pool(ctx context.Context, c *Cluster, key string, spent []byte) ([][]byte, error) {
 	if ev.metric != "accuracy" || ev.truth.Sets != nil {
 		var err error
-		if ev.logits, err = ev.collect(ctx, key+", logits", ev.pass.prog.Output, ev.logits); err != nil {
+		if ev.logits, err = ev.collect(ctx, key+", logits", ev.logits); err != nil {
 			return nil, err
 		}
 	}
@@ -92,15 +92,15 @@ func (ev *evaluator) pool(ctx context.Context, c *Cluster, key string, spent []b
 	return bills, nil
 }
 
-// collect brings the rows of a buffer of the last level, which holds all rows, to server
-// 0, which puts them into to, made where it is nil; it is nil elsewhere.
-func (ev *evaluator) collect(ctx context.Context, key string, buf int, to *kernels.Mat) (*kernels.Mat, error) {
+// collect brings the logits, whose level holds all rows, to server 0, which puts them
+// into to, made where it is nil; it is nil elsewhere.
+func (ev *evaluator) collect(ctx context.Context, key string, to *kernels.Mat) (*kernels.Mat, error) {
 	p, c := ev.pass, ev.cluster
-	src := p.full[buf]
+	src := ev.own
 	if c == nil {
 		return src, nil
 	}
-	level := p.level(p.levelOf(buf))
+	level := p.level(p.levelOf(p.prog.Output))
 	own := level.Span(p.plan.Own)
 	data := make([]byte, 0, 8+4*own.Len()*src.Cols)
 	if own.Len() > 0 {

@@ -60,9 +60,13 @@ func (t *trainer) exec(ctx context.Context, s kernels.Stream, j *job) (age engin
 		if j.p.train {
 			t.params.Release(j.t.Interval, j.t.Epoch)
 		} else {
-			t.eval.score(j.p, j.t.Interval)
+			err = t.eval.score(s, j.p, j.t.Interval)
 		}
-		err = t.finish(j)
+		if err == nil {
+			err = t.finish(j)
+		} else {
+			err = fmt.Errorf("%v: %w", j.t, err)
+		}
 	}
 	return age, err
 }
@@ -228,7 +232,9 @@ func (t *trainer) apply(ctx context.Context, j *job, step *model.Step) error {
 	}
 	var shares []share
 	if p.train && len(step.Grads) > 0 {
-		shares = t.shares(work, all)
+		if shares, err = t.shares(ctx, work, all); err != nil {
+			return err
+		}
 	}
 	if err := t.backend.Run(ctx, work); err != nil {
 		return lostWork{err}

@@ -1,6 +1,9 @@
 package pipeline
 
 import (
+	"context"
+	"errors"
+
 	"dorylus/engine"
 	"dorylus/engine/model"
 	"dorylus/engine/params"
@@ -16,9 +19,9 @@ type share struct {
 
 // shares cuts the blocks of an interval into runs, as the backend likes them, and makes
 // room for the gradients of w's step.
-func (t *trainer) shares(w *engine.Work, all []*model.Ctx) []share {
+func (t *trainer) shares(ctx context.Context, w *engine.Work, all []*model.Ctx) ([]share, error) {
 	if len(all) == 0 {
-		return nil
+		return nil, nil
 	}
 	first := all[0].Block
 	if s, ok := t.backend.(engine.Summer); ok && s.Sums() {
@@ -44,12 +47,18 @@ func (t *trainer) shares(w *engine.Work, all []*model.Ctx) []share {
 	}
 	for _, s := range out {
 		for _, g := range w.Step.Grads {
-			if s.to != nil {
-				s.to.Grads[g] = t.params.Buffer(g)
+			if s.to == nil {
+				continue
 			}
+			m := t.params.Buffer(g)
+			if m.Host != nil && !t.hosted { // there was no memory for it: the server has failed
+				_, err := t.params.Fetch(ctx, w.Task.Interval, w.Task.Epoch)
+				return nil, errors.Join(errors.New("there is no room for a gradient"), err)
+			}
+			s.to.Grads[g] = m
 		}
 	}
-	return out
+	return out, nil
 }
 
 // taken are a step's gradients as they are handed over.

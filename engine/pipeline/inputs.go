@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 
 	"dorylus/engine/graph"
@@ -13,23 +14,31 @@ import (
 // graphs, normalisation vectors and constant buffers. Everything in it is made
 // once and read-only afterwards.
 type inputs struct {
-	dev kernels.Device
-	st  *store.Store
+	dev    kernels.Device
+	st     *store.Store
+	hosted bool           // the host can address the device's memory
+	stream kernels.Stream // for put; nil where hosted
 
 	norms  map[normKey]*kernels.Mat
 	graphs map[*kernels.CSR]kernels.Graph
 	kept   map[string]*kernels.Mat   // gathers of constants over all rows
 	shares map[constKey]*kernels.Mat // constants of a partition
 	owned  []*kernels.Mat
+	lists  [][]int32 // that the device keeps
 
 	panelBytes int // see constants.go
 }
 
-func newInputs(dev kernels.Device, st *store.Store) *inputs {
-	return &inputs{
+func newInputs(dev kernels.Device, st *store.Store) (*inputs, error) {
+	in := &inputs{
 		dev: dev, st: st, panelBytes: panelBytes,
 		norms: map[normKey]*kernels.Mat{}, graphs: map[*kernels.CSR]kernels.Graph{}, kept: map[string]*kernels.Mat{}, shares: map[constKey]*kernels.Mat{},
 	}
+	var err error
+	if in.hosted, err = addressable(dev); err == nil && !in.hosted {
+		in.stream, err = dev.NewStream()
+	}
+	return in, err
 }
 
 // normKey names a normalisation vector of the rows of a level: nil for all.
@@ -40,21 +49,23 @@ type normKey struct {
 
 // norm is a vector of one value per row of l, nil for all rows; the vector itself is
 // nil where all values are 1.
-func (in *inputs) norm(l *graph.Level, what graph.Norm) *kernels.Mat {
+func (in *inputs) norm(l *graph.Level, what graph.Norm) (*kernels.Mat, error) {
 	if l != nil && l.Rows == nil {
 		l = nil
 	}
 	key := normKey{l, what}
-	m, ok := in.norms[key]
-	if !ok {
-		var rows []int32
-		if l != nil {
-			rows = l.Rows
-		}
-		m = vector(in.normOf(rows, what))
+	if m, ok := in.norms[key]; ok {
+		return m, nil
+	}
+	var rows []int32
+	if l != nil {
+		rows = l.Rows
+	}
+	m, err := in.column(in.normOf(rows, what))
+	if err == nil {
 		in.norms[key] = m
 	}
-	return m
+	return m, err
 }
 
 // alloc is a zeroed matrix that close frees.
@@ -83,14 +94,6 @@ func (in *inputs) load(g *kernels.CSR) (kernels.Graph, error) {
 	return r, nil
 }
 
-// vector is a column vector of host values; nil for nil.
-func vector(v []float32) *kernels.Mat {
-	if v == nil {
-		return nil
-	}
-	return &kernels.Mat{Rows: len(v), Cols: 1, Stride: 1, Host: v}
-}
-
 // constant is the constant buffer b of prog for a level: the dense features, or
 // a gather of them that is made at first use and kept. Of a partition only its own rows
 // are set.
@@ -98,7 +101,7 @@ func (in *inputs) constant(prog *model.Program, b int, level *graph.Level, plan 
 	spec, own := &prog.Bufs[b], level.Span(plan.Own)
 	all := plan.Own.Len() == plan.Blocks
 	switch {
-	case level.Rows == nil && (all || spec.Made == nil && in.st.Dense != nil):
+	case level.Rows == nil && (all || spec.Made == nil && in.st.Dense != nil && in.hosted):
 		return in.full(prog, b, w)
 	case level.N == 0:
 		return in.alloc(0, spec.Cols)
@@ -171,10 +174,6 @@ func (in *inputs) full(prog *model.Program, b int, w *workers) (*kernels.Mat, er
 	if m, ok := in.kept[spec.Name]; ok {
 		return m, nil
 	}
-	src, err := in.full(prog, spec.Made.Src, w)
-	if err != nil {
-		return nil, err
-	}
 	g, err := in.load(in.st.In)
 	if err != nil {
 		return nil, err
@@ -183,9 +182,19 @@ func (in *inputs) full(prog *model.Program, b int, w *workers) (*kernels.Mat, er
 	if err != nil {
 		return nil, err
 	}
-	err = in.gatherConstant(prog, b, m, g, src, in.gather(spec.Made, nil, nil, nil), w)
 	in.kept[spec.Name] = m
-	return m, err
+	if !in.hosted {
+		return m, in.makeAll(prog, b, m, g, w)
+	}
+	src, err := in.full(prog, spec.Made.Src, w)
+	if err != nil {
+		return nil, err
+	}
+	ga, err := in.gather(spec.Made, nil, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return m, in.gatherConstant(prog, b, m, g, src, ga, w)
 }
 
 // gatherConstant runs the gather that makes buffer b for all rows of m.
@@ -204,45 +213,59 @@ func (in *inputs) gatherConstant(prog *model.Program, b int, m *kernels.Mat, g k
 	})
 }
 
-// dense are the features of all rows as a matrix: the store's, or its sparse ones spelt
-// out for a model that needs every value of a row.
+// allFeatures names the features of all rows among what is kept.
+const allFeatures = "X dense"
+
+// dense are the features of all rows as a matrix: the store's own, or put on a device
+// that cannot read them there, or the sparse ones spelt out for a model that needs every
+// value of a row.
 func (in *inputs) dense(w *workers) (*kernels.Mat, error) {
-	g := in.st.Sparse
-	if in.st.Dense != nil || g == nil {
+	if in.st.Dense != nil && in.hosted || in.st.Dense == nil && in.st.Sparse == nil {
 		return in.st.Dense, nil
 	}
-	const name = "X dense"
-	if m, ok := in.kept[name]; ok {
+	if m, ok := in.kept[allFeatures]; ok {
 		return m, nil
 	}
-	m, err := in.alloc(g.Rows(), g.Cols)
+	rows, cols := in.st.Meta.Vertices, in.st.Meta.Features
+	m, err := in.alloc(rows, cols)
 	if err != nil {
-		return nil, fmt.Errorf("make the sparse features dense, %d x %d values: %w", g.Rows(), g.Cols, err)
+		return nil, fmt.Errorf("make the features dense on %s, %d x %d values: %w", in.dev.Name(), rows, cols, err)
 	}
-	in.kept[name] = m
+	in.kept[allFeatures] = m
 	return m, in.features(m, nil, 0, w)
 }
 
 // gather are the normalisation and self term of g between the levels dst and src
 // (nil: all rows); self is as in graph.Hop.
-func (in *inputs) gather(g *model.Gather, dst, src *graph.Level, self []int32) kernels.Gather {
-	loops := func() kernels.Self { return kernels.Self{On: true, Col: self, W: in.norm(dst, graph.SelfLoop)} }
+func (in *inputs) gather(g *model.Gather, dst, src *graph.Level, self []int32) (kernels.Gather, error) {
+	var errs []error
+	norm := func(l *graph.Level, what graph.Norm) *kernels.Mat {
+		m, err := in.norm(l, what)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		return m
+	}
+	loops := func() kernels.Self { return kernels.Self{On: true, Col: self, W: norm(dst, graph.SelfLoop)} }
+	var ga kernels.Gather
 	switch g.Norm {
 	case model.NormGCN:
-		return kernels.Gather{Scale: kernels.Scale{Row: in.norm(dst, graph.GCNScale), Col: in.norm(src, graph.GCNScale)}, Self: loops()}
+		ga = kernels.Gather{Scale: kernels.Scale{Row: norm(dst, graph.GCNScale), Col: norm(src, graph.GCNScale)}, Self: loops()}
 	case model.NormSelf:
-		return kernels.Gather{Self: loops()}
+		ga = kernels.Gather{Self: loops()}
 	case model.NormMean:
 		// A mean divides by what comes into the upper level's row, whichever way
 		// the gather goes.
 		if g.Back {
-			return kernels.Gather{Scale: kernels.Scale{Col: in.norm(src, graph.MeanScale)}}
+			ga = kernels.Gather{Scale: kernels.Scale{Col: norm(src, graph.MeanScale)}}
+		} else {
+			ga = kernels.Gather{Scale: kernels.Scale{Row: norm(dst, graph.MeanScale)}}
 		}
-		return kernels.Gather{Scale: kernels.Scale{Row: in.norm(dst, graph.MeanScale)}}
 	}
-	return kernels.Gather{}
+	return ga, errors.Join(errs...)
 }
 
+// close gives back what the device holds. Nothing may run on it any more.
 func (in *inputs) close() {
 	for _, g := range in.graphs {
 		in.dev.Unload(g)
@@ -250,5 +273,13 @@ func (in *inputs) close() {
 	for _, m := range in.owned {
 		in.dev.Free(m)
 	}
-	in.graphs, in.owned, in.kept, in.shares = nil, nil, nil, nil
+	if k, ok := in.dev.(kernels.Keeper); ok {
+		for _, v := range in.lists {
+			k.Drop(v)
+		}
+	}
+	if in.stream != nil {
+		in.stream.Close()
+	}
+	in.graphs, in.owned, in.kept, in.shares, in.lists, in.stream = nil, nil, nil, nil, nil, nil
 }

@@ -91,7 +91,10 @@ func newPass(in *inputs, w *workers, c passConfig) (*pass, error) {
 			return nil, err
 		}
 	}
-	p.contexts(in, c)
+	if err := p.contexts(in, c); err != nil {
+		p.close()
+		return nil, err
+	}
 	in.st.Forget()
 	return p, nil
 }
@@ -219,7 +222,10 @@ func (p *pass) bindGathers(in *inputs) error {
 			return fmt.Errorf("load the edges of hop %d: %w", s.Gather.Hop, err)
 		}
 		from, to := &p.plan.Levels[src], &p.plan.Levels[dst]
-		ga := in.gather(s.Gather, to, from, self)
+		ga, err := in.gather(s.Gather, to, from, self)
+		if err != nil {
+			return fmt.Errorf("norms of hop %d: %w", s.Gather.Hop, err)
+		}
 		p.gathers[i] = gatherArgs{
 			g: g, ga: ga, level: dst,
 			sources: graph.Sources(csr, to, from, p.intervals, p.own, ga.Self.On),
@@ -230,7 +236,7 @@ func (p *pass) bindGathers(in *inputs) error {
 
 // contexts prepares each block's Ctx once; an epoch only changes epoch, weights
 // and gradients.
-func (p *pass) contexts(in *inputs, c passConfig) {
+func (p *pass) contexts(in *inputs, c passConfig) error {
 	levels := make([]int, len(p.prog.Bufs))
 	for b := range p.prog.Bufs {
 		levels[b] = p.levelOf(b)
@@ -261,8 +267,16 @@ func (p *pass) contexts(in *inputs, c passConfig) {
 		targets = last.Features(c.multi, last.Span(p.plan.Own))
 	}
 	self := make([][]int32, len(p.plan.Hops))
+	lists := [][]int32{labels}
 	for k := range self {
 		self[k] = p.plan.Hops[k].FwdSelf
+		lists = append(lists, self[k], p.plan.Hops[k].BwdSelf)
+	}
+	if c.train {
+		lists = append(lists, ids...) // of dropout
+	}
+	if targets != nil {
+		lists = append(lists, targets.Col)
 	}
 	p.ctxs = make([][]*model.Ctx, p.own.Len())
 	for i := p.own.Lo; i < p.own.Hi; i++ {
@@ -278,9 +292,11 @@ func (p *pass) contexts(in *inputs, c passConfig) {
 			for k := range x.Rows {
 				x.Rows[k] = p.level(k).Block(b)
 			}
+			lists = append(lists, x.Seen...)
 			p.ctxs[i-p.own.Lo] = append(p.ctxs[i-p.own.Lo], x)
 		}
 	}
+	return in.keep(lists...)
 }
 
 // schedule is the pass as the scheduler sees it.

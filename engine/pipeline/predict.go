@@ -137,8 +137,11 @@ func (o PredictOptions) compute(ctx context.Context, what string, outputs []outp
 		return err
 	}
 	defer w.close()
-	in := newInputs(o.Device, st)
+	in, err := newInputs(o.Device, st)
 	defer in.close()
+	if err != nil {
+		return err
+	}
 	cl := o.Cluster
 	ev, err := newEvaluator(in, w, passConfig{
 		prog: prog, sparse: o.Model.Sparse, intervals: 4 * o.Threads, latched: cl != nil, part: o.part(ctx, what),
@@ -149,6 +152,9 @@ func (o PredictOptions) compute(ctx context.Context, what string, outputs []outp
 	ev.cluster = cl
 	defer ev.pass.close()
 	if walk {
+		if o.Weights, err = in.putAll(o.Weights); err != nil {
+			return err
+		}
 		if err := o.forward(ctx, w, ev); err != nil {
 			return err
 		}

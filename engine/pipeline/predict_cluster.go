@@ -103,7 +103,11 @@ func (ev *evaluator) deliver(ctx context.Context, st *store.Store, name string, 
 	if cl == nil {
 		for lo := 0; lo < level.N; lo += step {
 			span := kernels.Span{Lo: lo, Hi: min(lo+step, level.N)}
-			if err := to(Rows{st.Order[span.Lo:span.Hi], src.Sub(span)}); err != nil {
+			some, err := ev.rowsOf(buf, span)
+			if err != nil {
+				return fmt.Errorf("read %s: %w", name, err)
+			}
+			if err := to(Rows{st.Order[span.Lo:span.Hi], some}); err != nil {
 				return err
 			}
 		}
@@ -124,8 +128,12 @@ func (ev *evaluator) deliver(ctx context.Context, st *store.Store, name string, 
 	for round := range rounds {
 		key := fmt.Sprintf("%s, part %d of %d", name, round+1, rounds)
 		var data []byte
+		mine, err := ev.rowsOf(buf, piece(own, round))
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
 		if !cl.leads() {
-			data = encodeRows(src, piece(own, round))
+			data = encodeRows(mine)
 		}
 		all, err := cl.Group.Collect(ctx, key, data)
 		if err != nil {
@@ -143,7 +151,7 @@ func (ev *evaluator) deliver(ctx context.Context, st *store.Store, name string, 
 			span := piece(spans[rank], round)
 			rows := Rows{Vertices: st.Order[span.Lo:span.Hi]}
 			if rank == cl.Group.Rank() {
-				rows.Values = src.Sub(piece(own, round))
+				rows.Values = mine
 			} else if rows.Values, err = decodeRows(data, span.Len(), src.Cols); err != nil {
 				return fmt.Errorf("%s, of server %d: %w", key, rank, err)
 			}
@@ -159,10 +167,10 @@ func (ev *evaluator) deliver(ctx context.Context, st *store.Store, name string, 
 	return nil
 }
 
-// encodeRows are rows of m, value after value.
-func encodeRows(m *kernels.Mat, span kernels.Span) []byte {
-	data := make([]byte, 0, 4*span.Len()*m.Cols)
-	for i := span.Lo; i < span.Hi; i++ {
+// encodeRows is m, value after value.
+func encodeRows(m *kernels.Mat) []byte {
+	data := make([]byte, 0, 4*m.Rows*m.Cols)
+	for i := range m.Rows {
 		for _, x := range m.Row(i) {
 			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
 		}

@@ -171,7 +171,14 @@ func (s *session) open(ctx context.Context) error {
 	if t.workers, err = newWorkers(s.opt.Device, threads(c)); err != nil {
 		return err
 	}
-	s.in = newInputs(s.opt.Device, st)
+	if s.in, err = newInputs(s.opt.Device, st); err != nil {
+		return err
+	}
+	t.hosted = s.in.hosted
+	classW, err := s.in.put(loss.classW)
+	if err != nil {
+		return err
+	}
 	count := intervals(c, st)
 	seeds := s.opt.Split.Train
 	if s.opt.allRows {
@@ -180,7 +187,7 @@ func (s *session) open(ctx context.Context) error {
 	t.train, err = newPass(s.in, t.workers, passConfig{
 		prog: prog, sparse: cfg.Sparse, seeds: seeds, train: true, intervals: count,
 		shared: !t.cfg.Sync, latched: !t.cfg.Sync || cl != nil, seed: s.opt.Seed, part: part,
-		labels: trainLabels(st, s.opt.Split), multi: st.Multi, classW: loss.classW, lossScale: loss.scale,
+		labels: trainLabels(st, s.opt.Split), multi: st.Multi, classW: classW, lossScale: loss.scale,
 	})
 	if err != nil {
 		return fmt.Errorf("prepare training: %w", err)
@@ -373,9 +380,12 @@ func (s *session) predict(ctx context.Context, end *ending, res *Result) error {
 	}
 	ev := s.tr.eval
 	s.tr.stopped = nil // all have ended training for a reason that they agree on: nothing is left to stop
-	err := s.tr.forward(ctx, engine.Weights{Mats: weights})
+	weights, err := s.in.putAll(weights)
 	if err == nil {
-		ev.logits, err = ev.collect(ctx, "the logits of the best weights", ev.pass.prog.Output, ev.logits)
+		err = s.tr.forward(ctx, engine.Weights{Mats: weights})
+	}
+	if err == nil {
+		ev.logits, err = ev.collect(ctx, "the logits of the best weights", ev.logits)
 	}
 	if err != nil {
 		return fmt.Errorf("predict with the best weights: %w", err)
@@ -520,8 +530,13 @@ func newEvaluator(in *inputs, w *workers, c passConfig, sp dataset.Split, measur
 	if st.Multi != nil {
 		ev.truth = metric.Truth{Sets: st.Multi}
 	}
+	ev.own = p.full[p.prog.Output]
+	if !in.hosted {
+		n, cols := ev.own.Rows, ev.own.Cols
+		ev.own = kernels.FromSlice(n, cols, make([]float32, n*cols))
+	}
 	if c.part == nil {
-		ev.logits = p.full[p.prog.Output]
+		ev.logits = ev.own
 	}
 	ev.metric = ev.truth.Name(measure)
 	if err := ev.schedule(0); err != nil {

@@ -52,10 +52,17 @@ func optimConfig(c *engine.Config) optim.Config {
 	}
 }
 
+// gpuThreads is how many workers queue ops for a GPU: one prepares while the other's ops
+// run there.
+const gpuThreads = 2
+
 // threads is the number of workers a config asks for.
 func threads(c *engine.Config) int {
-	if c.Threads > 0 {
+	switch {
+	case c.Threads > 0:
 		return c.Threads
+	case c.Mode == "gpu":
+		return gpuThreads
 	}
 	return runtime.GOMAXPROCS(0)
 }
@@ -67,12 +74,20 @@ const smallGraph = 1 << 20
 // intervals is the number of intervals a config asks for. On large graphs a few
 // long ones per thread: long enough that a gather reuses each tile of sources
 // often, enough of them that threads end together. An async run needs more, since
-// it is between intervals that it overlaps.
+// it is between intervals that it overlaps. On a GPU an interval is a launch of every
+// kernel, which fills the device by itself: one, or on a large graph one for each worker,
+// so that queueing and computing overlap.
 func intervals(c *engine.Config, st *store.Store) int {
 	n := threads(c)
 	switch {
 	case c.Intervals > 0:
 		return c.Intervals
+	case c.Mode == "gpu" && c.Pipeline == "async":
+		return 2 * n
+	case c.Mode == "gpu" && st.Meta.Edges < smallGraph:
+		return 1
+	case c.Mode == "gpu":
+		return n
 	case c.Pipeline == "async", c.Mode == "lambda": // many tasks hide the way there and back
 		return max(8, 4*n)
 	case st.Meta.Edges < smallGraph:

@@ -43,6 +43,7 @@ type trainer struct {
 	exchange engine.Exchanger // of the cluster
 	inbox    *inbox           // what it has brought
 	listener engine.Listener
+	hosted   bool // the host can address the device's memory
 
 	train   *pass
 	eval    *evaluator // nil: never evaluated here
