@@ -3,16 +3,69 @@
 package conform
 
 import (
+	"fmt"
 	"testing"
 
 	"dorylus/csrc/cuemu"
+	"dorylus/csrc/cuemu/control"
 	"dorylus/kernels"
 	"dorylus/kernels/cuda"
 	"dorylus/kernels/kerneltest"
 )
 
-// TestConformance runs the conformance suite on the emulated device.
-func TestConformance(t *testing.T) {
+// emulated is the emulated device, fresh and with the settings of spec, and its library.
+func emulated(t *testing.T, spec string) (*control.Device, string) {
+	t.Helper()
 	lib := cuemu.Build(t)
-	kerneltest.Run(t, func() (kernels.Device, error) { return cuda.Open(cuda.Options{Driver: lib}) })
+	cuda.Probe(lib) // which loads it
+	d, err := control.Loaded(lib)
+	if err == nil {
+		err = d.Restart(spec)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, lib
+}
+
+// leaks are the counters that are 0 when all devices are closed.
+var leaks = []string{"memory_live", "allocations_live", "pinned_live", "streams_live", "events_live", "modules_live", "contexts_live", "work_pending"}
+
+func leaked(d *control.Device) error {
+	for _, name := range leaks {
+		if n := d.Counter(name); n != 0 {
+			return fmt.Errorf("%s is %d after the device is closed", name, n)
+		}
+	}
+	return nil
+}
+
+// TestConformance runs the conformance suite, on a GPU where tests are to. On the
+// emulated device every case has another order of blocks, warps and lanes.
+func TestConformance(t *testing.T) {
+	driver := cuemu.Driver(t)
+	var emu *control.Device
+	if !cuemu.OnGPU() {
+		emu, _ = emulated(t, "")
+	}
+	for i, c := range kerneltest.Cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			detail := ""
+			if emu != nil {
+				if err := emu.Restart(fmt.Sprintf("seed=%d;early=%d", i+1, i%3*20)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := c.Check(func() (kernels.Device, error) { return cuda.Open(cuda.Options{Driver: driver}) })
+			if emu != nil {
+				detail = fmt.Sprintf("; the emulated device with seed=%d;early=%d: %s", i+1, i%3*20, emu.Detail())
+				if err := leaked(emu); err != nil {
+					t.Error(err)
+				}
+			}
+			if err != nil {
+				t.Errorf("%v%s", err, detail)
+			}
+		})
+	}
 }
