@@ -35,7 +35,7 @@ func Cases() []Case {
 	for _, part := range [][]Case{
 		deviceCases(), moveCases(), gemmCases(), rowCases(), spmmCases(), edgeCases(),
 		attentionCases(), headCases(), maxCases(), normCases(), accumulateCases(),
-		dropoutCases(), lossCases(), bceCases(), optimCases(), bf16Cases(), streamCases(), shapeCases(),
+		dropoutCases(), lossCases(), bceCases(), optimCases(), bf16Cases(), streamCases(), shapeCases(), apartCases(),
 	} {
 		all = append(all, part...)
 	}
