@@ -3,11 +3,15 @@ package engine
 // ParamRole is ServerDone.Role of a parameter server.
 const ParamRole = "param"
 
-// ServerDone is what one graph server of several has to say at the end of a run, or a
-// parameter server, which tells its peak memory only. It is
+// DeviceRole is that of a device of several in one process, which has a partition as a
+// graph server has.
+const DeviceRole = "device"
+
+// ServerDone is what one graph server of several has to say at the end of a run, or one
+// device of several, or a parameter server, which tells its peak memory only. It is
 // among the events of server 0, as are the sums of the others' tasks and bills.
 type ServerDone struct {
-	Role    string `json:"role,omitempty"` // ParamRole; "": a graph server
+	Role    string `json:"role,omitempty"` // ParamRole, DeviceRole; "": a graph server
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
 	PeakMem int64  `json:"peak_memory_bytes"`
@@ -16,6 +20,9 @@ type ServerDone struct {
 	RowValues  int64 `json:"row_value_bytes_sent"`
 	RowBytes   int64 `json:"row_bytes_sent"`
 	RowFraming int64 `json:"row_framing_bytes_sent"`
+	// RowPeer are the bytes of rows that a device has given to others straight, without the
+	// host's memory between.
+	RowPeer int64 `json:"row_peer_bytes_sent,omitempty"`
 	// Sent and Received are the bytes of the connections that this server has opened to
 	// others, those of TLS and HTTP/2 included; ParamsSent and ParamsReceived those of
 	// messages to and from parameter servers.

@@ -137,6 +137,9 @@ type RowMsg struct {
 	// Cols values without padding. Both sides know which they are.
 	Cols int
 	Data []float32
+	// Mat has the rows instead of Data, in the memory of a device (Ferry): the sender's
+	// where Send gets it, the receiver's where Recv gives it. Without padding.
+	Mat *kernels.Mat
 	// Exact: Data must arrive bit by bit, some of it is not numbers.
 	Exact bool
 }
@@ -156,6 +159,19 @@ type Expecter interface {
 	// many rows it has; an error is the sender's fault, and ends the run. nil: nothing yet;
 	// what comes waits on its way.
 	Expect(check func(m *RowMsg, rows int) error)
+}
+
+// Ferry is an Exchanger between devices of one process that takes rows from device to
+// device.
+type Ferry interface {
+	// Ferries says whether rows for partition to may be in Mat of a message.
+	Ferries(to int) bool
+	// Room is a matrix on this partition's device to put rows for a message into, without
+	// padding, its contents undefined. Send has read it when it returns.
+	Room(rows, cols int) (*kernels.Mat, error)
+	// Free gives back a matrix of Room, or the Mat of a message that Recv has given, which
+	// nobody may use any more.
+	Free(m *kernels.Mat)
 }
 
 // Group is the graph servers of a run. All of them call Gather with the same keys.

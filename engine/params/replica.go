@@ -23,17 +23,21 @@ type ReplicaConfig struct {
 	// evaluations.
 	Intervals task.Range
 	Device    kernels.Device
-	// Version and Weights are what there is to start with: host matrices, copied.
+	// Version and Weights are what there is to start with, copied: matrices of the host
+	// or of the Device.
 	Version int
 	Weights []*kernels.Mat
 	// Send takes the sums over blocks of Own. It is called by Push while no lock is held,
 	// by several at a time.
 	Send func(*Sums) error
+	// Near says that Send takes sums where they are, in the memory of the Device, and not
+	// in the host's.
+	Near bool
 }
 
 // Sums are sums over aligned subtrees of blocks, the largest that lie in Own: no sum of
-// others' blocks can be added to a part of them. Their matrices are in host memory and
-// may be read until Send returns.
+// others' blocks can be added to a part of them. Their matrices are in host memory, unless
+// ReplicaConfig.Near, and may be read until Send returns.
 type Sums struct {
 	Epoch  int
 	Grads  []engine.BlockGrad
@@ -130,7 +134,11 @@ func (r *Replica) load(number int, weights []*kernels.Mat) (*version, error) {
 		return nil, err
 	}
 	for p, w := range weights {
-		stream.Put(v.mats[p], optim.Packed(w))
+		if w.Host != nil {
+			stream.Put(v.mats[p], optim.Packed(w))
+		} else {
+			stream.Copy(v.mats[p], w)
+		}
 	}
 	if err := stream.Wait(); err != nil {
 		return nil, err
@@ -141,8 +149,8 @@ func (r *Replica) load(number int, weights []*kernels.Mat) (*version, error) {
 	return v, nil
 }
 
-// Install brings in the version after the newest; u is announced by Updates. The host
-// matrices are copied.
+// Install brings in the version after the newest; u is announced by Updates. The
+// matrices, of the host or of the Device, are copied.
 func (r *Replica) Install(weights []*kernels.Mat, u engine.Update) error {
 	if err := r.enter(); err != nil {
 		return err

@@ -143,7 +143,8 @@ func (r *Replica) addGrad(stream kernels.Stream, out *Sums, g engine.BlockGrad) 
 	return err
 }
 
-// send hands sums over, from host memory, and takes their matrices back.
+// send hands sums over, from host memory unless they may stay, and takes their matrices
+// back.
 func (r *Replica) send(stream kernels.Stream, out *Sums) error {
 	if len(out.Grads) == 0 && len(out.Losses) == 0 {
 		return nil
@@ -152,7 +153,7 @@ func (r *Replica) send(stream kernels.Stream, out *Sums) error {
 	for i := range out.Grads {
 		g := &out.Grads[i]
 		own[i] = g.G
-		if m := g.G; m != nil && m.Host == nil {
+		if m := g.G; m != nil && m.Host == nil && !r.cfg.Near {
 			g.G = kernels.FromSlice(m.Rows, m.Cols, make([]float32, m.Rows*m.Cols))
 			stream.Get(g.G.Host, m)
 		}

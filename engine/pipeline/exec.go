@@ -162,20 +162,39 @@ func (t *trainer) sendRows(s kernels.Stream, j *job, step *model.Step) (err erro
 	if p.routes == nil {
 		return nil
 	}
-	own := p.full[step.Publish]
+	own, spec := p.full[step.Publish], &p.prog.Bufs[step.Publish]
 	for _, r := range p.routes[j.t.Step].send[i-p.own.Lo] {
 		m := &engine.RowMsg{From: t.cfg.Partition, To: r.to, Pass: p.kind(), Interval: i, Step: j.t.Step, Epoch: j.t.Epoch, Cols: own.Cols}
-		if m.Data, err = t.pick(s, own, r.rows); err != nil {
-			return err
+		// References to rows are translated by the host.
+		if f, ok := t.exchange.(engine.Ferry); ok && own.Host == nil && spec.RefHi == 0 && f.Ferries(r.to) {
+			err = t.ferry(s, f, m, own, r.rows)
+		} else {
+			if m.Data, err = t.pick(s, own, r.rows); err != nil {
+				return err
+			}
+			m.Exact = spec.PerBlock || spec.RefHi > 0
+			p.refs(spec, m.Data, func(l *graph.Level, v int32) int32 { return l.Store(int(v)) })
+			err = t.exchange.Send(t.away, m)
 		}
-		spec := &p.prog.Bufs[step.Publish]
-		m.Exact = spec.PerBlock || spec.RefHi > 0
-		p.refs(spec, m.Data, func(l *graph.Level, v int32) int32 { return l.Store(int(v)) })
-		if err := t.exchange.Send(t.away, m); err != nil {
+		if err != nil {
 			return fmt.Errorf("send rows to server %d: %w", r.to, err)
 		}
 	}
 	return nil
+}
+
+// ferry sends rows of m that stay on devices.
+func (t *trainer) ferry(s kernels.Stream, f engine.Ferry, m *engine.RowMsg, own *kernels.Mat, rows []int32) (err error) {
+	if m.Mat, err = f.Room(len(rows), own.Cols); err != nil {
+		return err
+	}
+	room := m.Mat
+	defer f.Free(room)
+	s.GatherRows(room, own, rows)
+	if err := s.Wait(); err != nil {
+		return err
+	}
+	return t.exchange.Send(t.away, m)
 }
 
 // pick copies rows of m to host memory, without padding.

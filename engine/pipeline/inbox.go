@@ -66,7 +66,7 @@ func (t *trainer) listen() error {
 func (b *inbox) add(n note) {
 	if n.m != nil {
 		short := *n.m
-		short.Data = nil
+		short.Data, short.Mat = nil, nil
 		n.m = &short
 	}
 	b.mu.Lock()
@@ -112,11 +112,14 @@ func (t *trainer) wants(m *engine.RowMsg, n int) error {
 // they are left with those who read, a note of their own says so later.
 func (t *trainer) receive(s kernels.Stream, m *engine.RowMsg) (bool, error) {
 	n := 0
-	if m.Cols > 0 {
+	switch {
+	case m.Mat != nil:
+		n = m.Mat.Rows
+	case m.Cols > 0:
 		n = len(m.Data) / m.Cols
 	}
 	err := t.wants(m, n)
-	if err == nil && len(m.Data) != n*m.Cols {
+	if err == nil && m.Mat == nil && len(m.Data) != n*m.Cols {
 		err = fmt.Errorf("%d values in rows of %d", len(m.Data), m.Cols)
 	}
 	if err != nil {
@@ -128,9 +131,19 @@ func (t *trainer) receive(s kernels.Stream, m *engine.RowMsg) (bool, error) {
 	}
 	pub, rows := &p.pub[p.steps[m.Step].Publish], p.routes[m.Step].recv[m.Interval]
 	cols := m.Cols
+	free := func() {
+		if f, ok := t.exchange.(engine.Ferry); ok && m.Mat != nil {
+			f.Free(m.Mat)
+		}
+	}
 	fate, err := pub.write(s, m.Interval, publication{
 		epoch: m.Epoch,
 		set: func(s kernels.Stream) error {
+			defer free()
+			if m.Mat != nil {
+				s.ScatterRows(pub.rows, m.Mat, rows)
+				return s.Wait()
+			}
 			data := p.localRefs(m)
 			for lo := 0; lo < len(rows); {
 				hi := lo + 1
@@ -143,7 +156,11 @@ func (t *trainer) receive(s kernels.Stream, m *engine.RowMsg) (bool, error) {
 			return s.Wait()
 		},
 		made: func(err error) { t.inbox.add(note{m: m, news: true, err: err}) },
+		gone: free,
 	})
+	if fate == dropped {
+		free()
+	}
 	return fate == made, err
 }
 

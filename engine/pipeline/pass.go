@@ -31,6 +31,7 @@ type pass struct {
 	rows0   *kernels.CSR   // sparse, in host memory
 	gathers []gatherArgs   // by step
 	routes  []*routes      // by step that publishes; nil without other partitions
+	kept    [][]int32      // of their lists, those that the device holds
 	ctxs    [][]*model.Ctx // by own interval, then block
 	owned   []*kernels.Mat
 	dev     kernels.Device
@@ -338,4 +339,5 @@ func (p *pass) close() {
 		p.dev.Free(m)
 	}
 	p.owned = nil
+	p.dropRoutes()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 
 	"dorylus/engine/model"
 	"dorylus/engine/store"
@@ -36,7 +37,7 @@ func (o *PredictOptions) agree(ctx context.Context, to Outputs) (wanted, error) 
 	if len(cl.Blocks) != cl.Group.Size() {
 		return p.Wanted, fmt.Errorf("%d partitions for %d graph servers", len(cl.Blocks), cl.Group.Size())
 	}
-	mine, err := encodeGob([]string{o.Store.Meta.Name, fingerprint(o.Store), o.Device.Name(), fmt.Sprint(cl.Blocks)})
+	mine, err := encodeGob([]string{o.Store.Meta.Name, fingerprint(o.Store), kindOf(o.Device), fmt.Sprint(cl.Blocks)})
 	if err != nil {
 		return p.Wanted, err
 	}
@@ -57,6 +58,12 @@ func (o *PredictOptions) agree(ctx context.Context, to Outputs) (wanted, error) 
 		o.Weights = append(o.Weights, kernels.FromSlice(p.Rows[i], len(w)/p.Rows[i], w))
 	}
 	return p.Wanted, nil
+}
+
+// kindOf is a device's name without its number: another GPU has the same kernels.
+func kindOf(d kernels.Device) string {
+	kind, _, _ := strings.Cut(d.Name(), ":")
+	return kind
 }
 
 // sameAll compares a list of texts that all servers must have the same; what names them.

@@ -40,6 +40,8 @@ type publication struct {
 	set   func(kernels.Stream) error
 	// made is called when the publication was left and then made, by whoever made it.
 	made func(error)
+	// gone is called when it was left and a newer one took its place; nil: nobody is.
+	gone func()
 }
 
 // publish makes rows of a level the ones that others read.
@@ -122,6 +124,9 @@ func (p *published) write(s kernels.Stream, interval int, w publication) (fate, 
 	case w.epoch <= l.epoch, l.left != nil && w.epoch <= l.left.epoch:
 		return dropped, nil
 	case l.readers > 0:
+		if l.left != nil && l.left.gone != nil {
+			l.left.gone()
+		}
 		l.left = &w // an older one that waits is not news any more
 		return left, nil
 	}

@@ -70,7 +70,51 @@ func (p *pass) addRoutes(part *graph.Part) error {
 			}
 		}
 	}
+	return p.keepRoutes()
+}
+
+// keepRoutes lets a device hold the lists of rows, which are the same in all epochs. They
+// are lists of their own from then on: others may be kept that begin where they did.
+func (p *pass) keepRoutes() error {
+	dev, ok := p.dev.(kernels.Keeper)
+	if !ok {
+		return nil
+	}
+	keep := func(list *[]int32) error {
+		own := slices.Clone(*list)
+		if err := dev.Keep(own); err != nil {
+			return fmt.Errorf("keep a list of %d rows that go from one partition to another: %w", len(own), err)
+		}
+		*list = own
+		p.kept = append(p.kept, own)
+		return nil
+	}
+	for _, r := range p.routes {
+		if r == nil {
+			continue
+		}
+		for _, to := range r.send {
+			for i := range to {
+				if err := keep(&to[i].rows); err != nil {
+					return err
+				}
+			}
+		}
+		for i := range r.recv {
+			if err := keep(&r.recv[i]); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
+}
+
+// dropRoutes ends what keepRoutes has begun.
+func (p *pass) dropRoutes() {
+	for _, list := range p.kept {
+		p.dev.(kernels.Keeper).Drop(list)
+	}
+	p.kept = nil
 }
 
 // read are the rows, of the store or of blocks, that a partition gathers of what step

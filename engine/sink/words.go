@@ -40,6 +40,10 @@ func (s Summary) serverWords(b *strings.Builder) {
 	if len(s.Servers) == 0 {
 		return
 	}
+	if s.Servers[0].Role == engine.DeviceRole {
+		s.deviceWords(b)
+		return
+	}
 	var values, sent, params, least, most int64
 	graphs, others := 0, 0
 	for _, e := range s.Servers {
@@ -58,6 +62,15 @@ func (s Summary) serverWords(b *strings.Builder) {
 	if others > 0 {
 		fmt.Fprintf(b, "           %d for parameters, %s of memory at most\n", others, size(most))
 	}
+}
+
+// deviceWords says what several devices have given to each other.
+func (s Summary) deviceWords(b *strings.Builder) {
+	var values, peer int64
+	for _, e := range s.Servers {
+		values, peer = values+e.RowValues, peer+e.RowPeer
+	}
+	fmt.Fprintf(b, "Devices    %d; rows of %s to each other, %s of it without the host between\n", len(s.Servers), size(values), size(peer))
 }
 
 // wireWords says what went to Lambda workers and back.

@@ -36,6 +36,7 @@ type Device struct {
 	live   Memory
 	peak   int64
 	faults map[string]*fault
+	apart  bool
 }
 
 // Memory is what a device holds, in bytes, rows with their padding.
