@@ -236,10 +236,10 @@ func (d *Device) Close() error {
 	if again {
 		return nil
 	}
-	err := d.w.do(func(context) error { return errors.Join(d.x.finish(), d.x.close()) })
 	if d.lost() != nil {
 		return d.w.close() // what was lost has been told to whom it happened
 	}
+	err := d.w.do(func(context) error { return errors.Join(d.x.finish(), d.x.close()) })
 	if err = errors.Join(err, d.w.close()); err != nil {
 		return fmt.Errorf("close %s: %w", d.name, err)
 	}

@@ -30,12 +30,12 @@ func newPool(name string, limit int64) *pool {
 	return &pool{name: name, limit: limit, live: map[address]int64{}, free: map[int64][]address{}}
 }
 
-// BlockBytes is what n bytes take of a device's memory: they are rounded up to a
-// sixteenth of a power of two, at least to 512 bytes.
+// BlockBytes is what n bytes take of a device's memory: they are rounded up by less than
+// 512 bytes, or a 64th.
 func BlockBytes(n int64) int64 {
 	step := int64(512)
-	if b := bits.Len64(uint64(n)); b > 13 {
-		step = 1 << (b - 5)
+	if b := bits.Len64(uint64(n)); b > 15 {
+		step = 1 << (b - 7)
 	}
 	return (n + step - 1) / step * step
 }
@@ -114,9 +114,13 @@ func (p *pool) put(a address) {
 	p.free[size] = append(p.free[size], a)
 }
 
-// release gives what is kept back to the driver. mu is held.
+// release gives what is kept back to the driver, when all work that uses it is done. mu
+// is held.
 func (p *pool) release(c context) error {
-	var first error
+	if len(p.free) == 0 {
+		return nil
+	}
+	first := c.Synchronize()
 	for size, kept := range p.free {
 		for _, a := range kept {
 			if err := c.Free(a); err != nil && first == nil {

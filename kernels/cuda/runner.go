@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"dorylus/kernels"
+	"dorylus/kernels/cuda/internal/watch"
 )
 
 // runner is what queued ops run with. It belongs to the worker: one queue runs at a time,
@@ -23,9 +24,6 @@ type runner struct {
 	functions map[string]function
 	boxes     []uint64
 	letters   []byte
-	// launched, if set, is told of every launch and the letters of its arguments, as
-	// the emulated device's signatures have them. For tests.
-	launched func(kernel, letters string)
 
 	arena   arena
 	uploads map[listKey]address // int32 lists that this op has copied to the device
@@ -177,8 +175,8 @@ func (x *runner) launch(kernel string, blocks int64, args ...any) error {
 	if err != nil {
 		return err
 	}
-	if x.launched != nil {
-		x.launched(kernel, string(x.letters))
+	if watch.Launch != nil {
+		watch.Launch(kernel, string(x.letters))
 	}
 	return f.Launch(x.compute, int(blocks), blockThreads, 0, x.boxes)
 }

@@ -4,12 +4,14 @@ package conform
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"dorylus/csrc/cuemu"
 	"dorylus/csrc/cuemu/control"
 	"dorylus/kernels"
 	"dorylus/kernels/cuda"
+	"dorylus/kernels/cuda/internal/watch"
 	"dorylus/kernels/kerneltest"
 )
 
@@ -47,6 +49,9 @@ func TestConformance(t *testing.T) {
 	var emu *control.Device
 	if !cuemu.OnGPU() {
 		emu, _ = emulated(t, "")
+		launches := &signatures{emu: emu, seen: map[string]string{}}
+		watch.Launch = launches.check
+		defer func() { watch.Launch = nil; launches.report(t) }()
 	}
 	for i, c := range kerneltest.Cases() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -67,5 +72,38 @@ func TestConformance(t *testing.T) {
 				t.Errorf("%v%s", err, detail)
 			}
 		})
+	}
+}
+
+// signatures compares the arguments of launches with what the kernels take.
+type signatures struct {
+	emu *control.Device
+	mu  sync.Mutex
+	// seen are the letters of each kernel that was launched; those that differ are wrong.
+	seen  map[string]string
+	wrong []string
+}
+
+func (s *signatures) check(kernel, letters string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen[kernel] == letters {
+		return
+	}
+	s.seen[kernel] = letters
+	if want := s.emu.Signature(kernel); letters != want {
+		s.wrong = append(s.wrong, fmt.Sprintf("%s is launched with %s, it takes %s", kernel, letters, want))
+	}
+}
+
+// report tells what was wrong, and with the whole suite which kernels nobody launches.
+func (s *signatures) report(t *testing.T) {
+	for _, w := range s.wrong {
+		t.Error(w)
+	}
+	for _, k := range s.emu.Kernels() {
+		if s.seen[k] == "" {
+			t.Logf("the suite does not launch %s", k)
+		}
 	}
 }
