@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dorylus/kernels"
+	"dorylus/kernels/cuda/internal/watch"
 )
 
 // Device is a GPU to compute on. It implements kernels.Device and kernels.Keeper; its
@@ -60,7 +61,11 @@ func Open(o Options) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open cuda:%d: %w", o.Ordinal, err)
 	}
-	return open(d, o, image, chunkBytes)
+	chunk := int64(chunkBytes)
+	if watch.Chunk != 0 {
+		chunk = watch.Chunk
+	}
+	return open(d, o, image, chunk)
 }
 
 // open is Open on a driver; images has the kernels by target.
