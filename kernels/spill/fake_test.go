@@ -30,8 +30,7 @@ type fakeDevice struct {
 
 const (
 	fakeBase  = uintptr(1) << 32
-	fakeArena = 2 << 20 // values of resident memory before the arena
-	fakeSize  = 8 << 20
+	fakeArena = 1 << 19 // values of resident memory before the arena, and behind it
 )
 
 func openFake(arena int64, tile int, seed uint64, spills func(rows, cols int) bool) (*fakeDevice, error) {
@@ -39,7 +38,7 @@ func openFake(arena int64, tile int, seed uint64, spills func(rows, cols int) bo
 	if err != nil {
 		return nil, err
 	}
-	d := &fakeDevice{Device: host, mem: make([]float32, fakeSize), spills: spills, seed: seed, mats: map[*kernels.Mat]bool{}}
+	d := &fakeDevice{Device: host, mem: make([]float32, 2*fakeArena+arena/4), spills: spills, seed: seed, mats: map[*kernels.Mat]bool{}}
 	for i := range d.mem {
 		d.mem[i] = float32(math.NaN())
 	}
@@ -126,7 +125,7 @@ func (d *fakeDevice) host(m *kernels.Mat) *kernels.Mat {
 	h := *m
 	h.Addr, h.Host = 0, d.mem[:0]
 	if m.Rows > 0 && m.Cols > 0 {
-		if m.Addr < fakeBase-fakeSize*4 || m.Addr >= fakeBase+fakeSize*4 {
+		if m.Addr < fakeBase || m.Addr >= fakeBase+uintptr(len(d.mem))*4 {
 			panic(fmt.Sprintf("the device was given address %#x, %d x %d", m.Addr, m.Rows, m.Cols))
 		}
 		h.Host = d.mem[(m.Addr-fakeBase)/4:]
@@ -150,7 +149,6 @@ type fakeStream struct {
 	marks Mark
 	err   error
 	steps []func() // ends of what was queued before a host step
-	late  []func()
 }
 
 func (s *fakeStream) add(l Line, w work) { s.lines[l] = append(s.lines[l], w) }
@@ -159,14 +157,23 @@ func (s *fakeStream) op(f func(h kernels.Stream)) {
 	s.add(Compute, work{run: func() error { f(s.h); return s.h.Wait() }, after: -1, mark: -1})
 }
 
-func (s *fakeStream) index(a uintptr) int { return int((a - fakeBase) / 4) }
+// index is where a copy of n values begins in mem: it has to lie in the arena.
+func (s *fakeStream) index(a uintptr, n int) int {
+	c := s.d.spill.cfg
+	if a < c.Arena || a+uintptr(n)*4 > c.Arena+uintptr(c.Bytes) || a%4 != 0 {
+		panic(fmt.Sprintf("a copy of %d values at %#x, outside of the arena", n, a))
+	}
+	return int((a - fakeBase) / 4)
+}
 
 func (s *fakeStream) Upload(to uintptr, from []float32) {
-	s.add(In, work{run: func() error { copy(s.d.mem[s.index(to):], from); return nil }, after: -1, mark: -1})
+	at := s.index(to, len(from))
+	s.add(In, work{run: func() error { copy(s.d.mem[at:], from); return nil }, after: -1, mark: -1})
 }
 
 func (s *fakeStream) Download(to []float32, from uintptr) {
-	s.add(Out, work{run: func() error { copy(to, s.d.mem[s.index(from):]); return nil }, after: -1, mark: -1})
+	at := s.index(from, len(to))
+	s.add(Out, work{run: func() error { copy(to, s.d.mem[at:]); return nil }, after: -1, mark: -1})
 }
 
 func (s *fakeStream) Mark(l Line) Mark {
@@ -226,12 +233,7 @@ func (s *fakeStream) Wait() error {
 	}
 	s.play(s.lines)
 	err := s.err
-	if err == nil {
-		for _, f := range s.late {
-			f()
-		}
-	}
-	s.lines, s.steps, s.err, s.late = [3][]work{}, nil, nil, nil
+	s.lines, s.steps, s.err = [3][]work{}, nil, nil
 	if e := s.h.Wait(); err == nil {
 		err = e
 	}
