@@ -1,0 +1,218 @@
+package spill
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dorylus/kernels"
+)
+
+// Need is the memory that a run takes on a device for one thing.
+type Need struct {
+	Name    string // for people; "": the purpose
+	Purpose kernels.Purpose
+	Bytes   int64 // of all its matrices, with padding
+	Rows    int   // of the largest of them
+	// Up and Down are how often an epoch copies all of it to the device and back, if it
+	// lies in host memory.
+	Up, Down float64
+	// Gathered says that gathers read it: all rows of a tile of columns are staged.
+	Gathered bool
+}
+
+// Budget is what a device has.
+type Budget struct {
+	Device string // "cuda:0"
+	Limit  int64  // bytes that may be taken of it
+	Free   int64  // bytes that are free on it, and that it has in all; 0: not known
+	Total  int64
+	Rate   float64 // bytes a second between host and device, each way; 0: DefaultRate
+}
+
+// DefaultRate is what PCIe 4.0 with 16 lanes gives pinned memory, about.
+const DefaultRate = 25e9
+
+// Verdict is how a run fits a device.
+type Verdict uint8
+
+// Verdicts.
+const (
+	Resident Verdict = iota // everything lies in the device's memory
+	Streamed                // some of it lies in host memory
+	Refused                 // not even the rest fits
+)
+
+func (v Verdict) String() string { return [...]string{"resident", "streamed", "refused"}[v] }
+
+// Item is a need and where it lies.
+type Item struct {
+	Need
+	Spilled bool
+}
+
+// Plan is where everything lies.
+type Plan struct {
+	Budget
+	Verdict Verdict
+	Items   []Item
+	OnGPU   int64 // bytes on the device, without the arena
+	OnHost  int64 // bytes in pinned host memory
+	Arena   int64 // bytes of the device for staging
+	Tile    int   // columns of a tile of what is in host memory
+	// What crosses in an epoch, and how long it takes at Rate if both directions run
+	// at once and nothing else is slower. Estimates.
+	Up, Down int64
+	Seconds  float64
+	Short    int64 // bytes that the limit lacks, if refused
+}
+
+// order is what is given up first.
+var order = []kernels.Purpose{kernels.Features, kernels.FirstGather, kernels.Published, kernels.Activations, kernels.Gradients, kernels.Edges}
+
+// MakePlan finds a place for all needs: on the device, or, of as few purposes as
+// possible, in host memory.
+func MakePlan(b Budget, needs []Need) *Plan {
+	if b.Rate <= 0 {
+		b.Rate = DefaultRate
+	}
+	p := &Plan{Budget: b, Tile: tiles[0]}
+	for _, n := range needs {
+		if n.Name == "" {
+			n.Name = n.Purpose.String()
+		}
+		p.Items = append(p.Items, Item{Need: n})
+		p.OnGPU += n.Bytes
+	}
+	if p.OnGPU <= b.Limit {
+		return p
+	}
+	p.Verdict = Streamed
+	for _, give := range order {
+		some := false
+		for i, it := range p.Items {
+			if it.Purpose == give && it.Bytes > 0 {
+				p.Items[i].Spilled, some = true, true
+				p.OnGPU -= it.Bytes
+				p.OnHost += it.Bytes
+			}
+		}
+		if some && p.stage() {
+			p.cross()
+			return p
+		}
+	}
+	p.Verdict = Refused
+	p.Tile = tiles[len(tiles)-1]
+	least, _ := p.arena(p.Tile)
+	p.Short = p.OnGPU + least - b.Limit
+	return p
+}
+
+// tiles are the widths to try, the best first: 32 columns are 128 bytes, a cache line.
+var tiles = []int{32, 16, 8, 4}
+
+// stage chooses the arena and the tile, and says whether there is room.
+func (p *Plan) stage() bool {
+	left := p.Limit - p.OnGPU
+	for _, t := range tiles {
+		least, good := p.arena(t)
+		if least <= left {
+			p.Tile, p.Arena = t, min(good, left)/grain*grain
+			return true
+		}
+	}
+	return false
+}
+
+// arena is how much staging takes at least, with one piece at a time, and how much is
+// good, with several under way.
+func (p *Plan) arena(tile int) (least, good int64) {
+	least, good = 2<<20, slots*pieceBytes
+	for _, it := range p.Items {
+		if !it.Spilled {
+			continue
+		}
+		// A tile of it and one of what a gather of it makes; attention also has narrow
+		// matrices for all heads, about as wide.
+		if it.Gathered {
+			one := int64(it.Rows) * int64(tile) * 4
+			least, good = max(least, 3*one+(2<<20)), max(good, (2*slots+2)*one+(2<<20))
+		} else {
+			least = max(least, int64(kernels.PadCols(4096))*4*slots*4)
+		}
+	}
+	return least, good
+}
+
+// cross adds up what is copied.
+func (p *Plan) cross() {
+	for _, it := range p.Items {
+		if it.Spilled {
+			p.Up += int64(it.Up * float64(it.Bytes))
+			p.Down += int64(it.Down * float64(it.Bytes))
+		}
+	}
+	p.Seconds = float64(max(p.Up, p.Down)) / p.Rate
+}
+
+// Spills says whether matrices of a purpose lie in host memory.
+func (p *Plan) Spills(purpose kernels.Purpose) bool {
+	return p.Verdict == Streamed && slices.ContainsFunc(p.Items, func(it Item) bool { return it.Spilled && it.Purpose == purpose })
+}
+
+// Err is why a plan is refused, with the smallest change that would do; nil if it is not.
+func (p *Plan) Err() error {
+	if p.Verdict != Refused {
+		return nil
+	}
+	need := p.Limit + p.Short
+	text := fmt.Sprintf("%s: the run does not fit: %s are needed on the device even with everything else in host memory, and the limit is %s",
+		p.Device, size(need), size(p.Limit))
+	switch {
+	case p.Free == 0 || need <= p.Free:
+		text += fmt.Sprintf("; set --gpu-memory=%s or more", mib(need))
+	case p.Total > 0 && need <= p.Total:
+		text += fmt.Sprintf("; free %s of the device's memory, which others use, and set --gpu-memory=%s", size(need-p.Free), mib(need))
+	default:
+		text += fmt.Sprintf("; the device has %s: use more partitions, on at least %d devices", size(p.Total), (need+p.Limit-1)/max(p.Limit, 1))
+	}
+	return errors.New(text)
+}
+
+// String is the plan for people, a line for each thing.
+func (p *Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "memory plan of %s: %s; %s of %s", p.Device, p.Verdict, size(p.OnGPU+p.Arena), size(p.Limit))
+	if p.Total > 0 {
+		fmt.Fprintf(&b, " (the device has %s, %s of it free)", size(p.Total), size(p.Free))
+	}
+	for _, it := range p.Items {
+		where := "device"
+		if it.Spilled {
+			where = "host"
+		}
+		fmt.Fprintf(&b, "\n  %-22s %10s  %s", it.Name, size(it.Bytes), where)
+	}
+	if p.Verdict != Streamed {
+		return b.String()
+	}
+	fmt.Fprintf(&b, "\n  %-22s %10s  device", "staging", size(p.Arena))
+	fmt.Fprintf(&b, "\nan epoch copies %s to the device and %s back: %.3g s at %.0f GB/s each way (estimate)", size(p.Up), size(p.Down), p.Seconds, p.Rate/1e9)
+	return b.String()
+}
+
+// size is a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// mib is n rounded up, as --gpu-memory takes it.
+func mib(n int64) string { return fmt.Sprintf("%dMiB", (n+(1<<20)-1)>>20) }
