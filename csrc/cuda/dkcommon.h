@@ -110,9 +110,12 @@ DK_UNROLL
 }
 
 // The epilogue dst = drop(act(x + bias)), as the last arguments of a kernel. bias is
-// null for none; mode is the Act in its low 8 bits, and DK_DROP if there is dropout;
-// ids is indexed by the row of the output, null for the row itself.
+// null for none; mode is the Act in its low 8 bits, and DK_DROP if there is dropout, and
+// from bit DK_FIRST on the column of the whole row that column 0 is, for the dropout of a
+// gather that runs on some columns of its output; ids is indexed by the row of the
+// output, null for the row itself.
 #define DK_DROP 256
+#define DK_FIRST 9
 #define DK_EPI const float *bias, int32_t mode, const int32_t *ids, uint64_t key, uint64_t threshold, float keep
 #define DK_EPI_PASS (dk_epi{bias, ids, key, (uint32_t)threshold, mode, keep})
 
@@ -172,7 +175,7 @@ DK_FN float dk_finish1(const dk_epi &e, uint64_t row, int32_t c, float x)
 		x += dk_ldg(e.bias + c);
 	x = dk_act(e.mode, x);
 	if (e.mode & DK_DROP)
-		x = dk_drop_keep(row, (uint32_t)c, e.threshold) ? x * e.keep : 0;
+		x = dk_drop_keep(row, (uint32_t)(c + (e.mode >> DK_FIRST)), e.threshold) ? x * e.keep : 0;
 	return x;
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"dorylus/kernels"
 	"dorylus/kernels/cuda/internal/watch"
+	"dorylus/kernels/spill"
 )
 
 // Device is a GPU to compute on. It implements kernels.Device and kernels.Keeper; its
@@ -24,6 +25,10 @@ type Device struct {
 	pool  *pool
 	chunk int64   // bytes of a staging chunk
 	x     *runner // the worker's
+
+	// Set by Apply: what holds spilled matrices, and what is one. nil: all is resident.
+	spill  *spill.Memory
+	spills func(p kernels.Purpose, rows, cols int) bool
 
 	mu struct {
 		sync.Mutex
@@ -153,6 +158,10 @@ func (d *Device) Memory() Memory {
 	defer d.pool.mu.Unlock()
 	m.Limit, m.Live, m.Peak, m.Taken = d.pool.limit, d.pool.used, d.pool.peak, d.pool.taken
 	m.Pinned = d.x.stage.pinned()
+	if d.spill != nil {
+		u := d.spill.Usage()
+		m.Pinned, m.Spilled = m.Pinned+u.Pinned, u.Spilled
+	}
 	return m
 }
 
@@ -169,8 +178,8 @@ func (d *Device) do(f func(x *runner) error, what string, args ...any) error {
 	return nil
 }
 
-// Alloc implements kernels.Device.
-func (d *Device) Alloc(rows, cols int) (*kernels.Mat, error) {
+// allocResident is Alloc in the device's memory.
+func (d *Device) allocResident(rows, cols int) (*kernels.Mat, error) {
 	if rows < 0 || cols < 0 {
 		return nil, fmt.Errorf("%s: allocate %d x %d: sizes must not be negative", d.name, rows, cols)
 	}
@@ -204,7 +213,7 @@ func (d *Device) Alloc(rows, cols int) (*kernels.Mat, error) {
 
 // Free implements kernels.Device.
 func (d *Device) Free(m *kernels.Mat) {
-	if m == nil {
+	if m == nil || d.spill != nil && d.spill.Free(m) {
 		return
 	}
 	d.mu.Lock()
@@ -226,7 +235,11 @@ func (d *Device) NewStream() (kernels.Stream, error) {
 		return nil, fmt.Errorf("%s: new stream: %w", d.name, errClosed)
 	}
 	d.mu.streams++
-	return &queue{dev: d}, nil
+	q := &queue{dev: d}
+	if d.spill != nil {
+		return spill.NewStream(q, d.spill), nil
+	}
+	return q, nil
 }
 
 // Close implements kernels.Device.
@@ -244,7 +257,11 @@ func (d *Device) Close() error {
 	if d.lost() != nil {
 		return d.w.close() // what was lost has been told to whom it happened
 	}
-	err := d.w.do(func(context) error { return errors.Join(d.x.finish(), d.x.close()) })
+	var err error
+	if d.spill != nil {
+		err = d.spill.Close()
+	}
+	err = errors.Join(err, d.w.do(func(context) error { return errors.Join(d.x.finish(), d.x.close()) }))
 	if err = errors.Join(err, d.w.close()); err != nil {
 		return fmt.Errorf("close %s: %w", d.name, err)
 	}
@@ -274,6 +291,9 @@ func (d *Device) held() error {
 			one = m
 		}
 		errs = append(errs, fmt.Errorf("%d matrices (%s) were not freed, one of %d x %d", n, bytesText(bytes), one.Rows, one.Cols))
+	}
+	if d.spill != nil && d.spill.Held() > 0 {
+		errs = append(errs, fmt.Errorf("%d matrices in host memory (%s) were not freed", d.spill.Held(), bytesText(d.spill.Usage().Spilled)))
 	}
 	for g := range d.mu.graphs {
 		errs = append(errs, fmt.Errorf("a graph of %d rows and %d edges was not unloaded", g.Rows(), g.Edges()))

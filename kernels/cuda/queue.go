@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dorylus/kernels"
+	"dorylus/kernels/spill"
 )
 
 // queue is a kernels.Stream. Ops are checked when they are called and run in Wait, all
@@ -16,6 +17,8 @@ type queue struct {
 	ops    []*op
 	err    error // of an op that could not be queued
 	closed bool
+	marks  spill.Mark // events that are queued
+	column int32      // EpilogueAt
 }
 
 // op is a queued op.
@@ -39,6 +42,9 @@ func (o *op) mat(m *kernels.Mat) mat {
 	}
 	if onHost(m) {
 		panic(&kernels.ShapeError{Op: o.name, Msg: fmt.Sprintf("a matrix of %d x %d in the host's memory; %s wants its own", m.Rows, m.Cols, o.q.dev.name)})
+	}
+	if spill.Spilled(m) {
+		panic(&kernels.ShapeError{Op: o.name, Msg: fmt.Sprintf("a matrix of %d x %d in host memory (address %#x) on a stream that was made before the memory plan", m.Rows, m.Cols, m.Addr)})
 	}
 	v := mat{address(m.Addr), int64(m.Stride), m.Rows, m.Cols}
 	o.mats = append(o.mats, v)
@@ -64,7 +70,7 @@ func (o *op) epilogue(ep *kernels.Epilogue, rows kernels.Span) epi {
 	}
 	e := epi{bias: o.mat(ep.Bias), mode: int32(ep.Act)}
 	if ep.Drop.P > 0 {
-		e.mode |= dropMode
+		e.mode |= dropMode | o.q.column<<firstColumn
 		e.ids = list{ep.Drop.IDs, rows.Lo, rows.Hi}
 		e.key, e.drop, e.keep = ep.Drop.Key, uint64(ep.Drop.Threshold()), ep.Drop.KeepScale()
 	}
@@ -99,7 +105,7 @@ func (o *op) String() string {
 // Wait implements kernels.Stream.
 func (q *queue) Wait() error {
 	ops, err := q.ops, q.err
-	q.ops, q.err = nil, nil
+	q.ops, q.err, q.marks = nil, nil, 0
 	if len(ops) == 0 {
 		return err
 	}

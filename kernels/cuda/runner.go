@@ -26,6 +26,7 @@ type runner struct {
 	letters   []byte
 
 	arena   arena
+	events  []event             // of Mark
 	uploads map[listKey]address // int32 lists that this op has copied to the device
 	adds    map[listKey]*addPlan
 }
@@ -66,11 +67,12 @@ func (x *runner) close() error {
 	if x.module != nil {
 		errs = append(errs, x.module.Unload())
 	}
-	for _, e := range []event{x.uploaded, x.ready} {
+	for _, e := range append(x.events, x.uploaded, x.ready) {
 		if e != nil {
 			errs = append(errs, e.Destroy())
 		}
 	}
+	x.events = nil
 	for _, s := range []stream{x.compute, x.up, x.down} {
 		if s != nil {
 			errs = append(errs, s.Destroy())
@@ -152,8 +154,12 @@ type epi struct {
 	keep float32
 }
 
-// dropMode is what DK_EPI's mode has besides the activation.
-const dropMode = 256
+// What DK_EPI's mode has besides the activation: dropout, and from a bit on the column of
+// the whole row at which the output begins.
+const (
+	dropMode    = 256
+	firstColumn = 9
+)
 
 // launch starts a kernel over a grid of blocks of 256 threads; no blocks: it does
 // nothing. An argument is an address, mat, list, epi, int32, int64, uint64, float32, or
