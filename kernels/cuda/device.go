@@ -26,9 +26,9 @@ type Device struct {
 	chunk int64   // bytes of a staging chunk
 	x     *runner // the worker's
 
-	// Set by Apply: what holds spilled matrices, and what is one. nil: all is resident.
-	spill  *spill.Memory
-	spills func(p kernels.Purpose, rows, cols int) bool
+	// Set by Apply: what holds spilled matrices, and the plan. nil: all is resident.
+	spill *spill.Memory
+	plan  *spill.Plan
 
 	mu struct {
 		sync.Mutex

@@ -19,16 +19,7 @@ func (d *Device) Apply(p *spill.Plan) error {
 	if p.Verdict != spill.Streamed {
 		return p.Err()
 	}
-	return d.stageIn(p.Arena, p.Tile, func(purpose kernels.Purpose, rows, cols int) bool {
-		return p.Spills(purpose) && int64(rows)*int64(kernels.PadCols(cols))*4 >= smallBytes
-	})
-}
-
-// smallBytes is what is not worth to be streamed.
-const smallBytes = 64 << 10
-
-// stageIn sets the device up to spill what spills says.
-func (d *Device) stageIn(bytes int64, tile int, spills func(kernels.Purpose, int, int) bool) error {
+	bytes := p.Arena
 	d.mu.Lock()
 	again := d.spill != nil || d.mu.streams > 0
 	d.mu.Unlock()
@@ -46,12 +37,12 @@ func (d *Device) stageIn(bytes int64, tile int, spills func(kernels.Purpose, int
 	if err != nil {
 		return err
 	}
-	m, err := spill.New(spill.Config{Arena: uintptr(arena), Bytes: bytes, Tile: tile, Pin: d.pin, Unpin: d.unpin})
+	m, err := spill.New(spill.Config{Arena: uintptr(arena), Bytes: bytes, Tile: p.Tile, Pin: d.pin, Unpin: d.unpin})
 	if err != nil {
 		d.pool.put(arena)
 		return fmt.Errorf("%s: %w", d.name, err)
 	}
-	d.spill, d.spills = m, spills
+	d.spill, d.plan = m, p
 	return nil
 }
 
@@ -76,7 +67,7 @@ func (d *Device) unpin(values []float32) error {
 
 // AllocFor implements kernels.PurposeAllocator.
 func (d *Device) AllocFor(p kernels.Purpose, rows, cols int) (*kernels.Mat, error) {
-	if d.spill != nil && d.spills(p, rows, cols) {
+	if d.spill != nil && d.plan.Spills(p, int64(rows)*int64(kernels.PadCols(cols))*4) {
 		m, err := d.spill.Alloc(rows, cols)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.name, err)

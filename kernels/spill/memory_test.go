@@ -6,6 +6,13 @@ import (
 	"testing"
 
 	"dorylus/kernels"
+	"dorylus/kernels/spill/spilltest"
+)
+
+const (
+	rows    = spilltest.Rows
+	sources = spilltest.Sources
+	edges   = spilltest.Edges
 )
 
 func open(t *testing.T, arena int64, tile int) (*fakeDevice, kernels.Stream) {
@@ -75,7 +82,7 @@ func TestPinnedMemoryIsPooled(t *testing.T) {
 // what they read up, and of what they write down, and no more.
 func TestEachValueCrossesOnce(t *testing.T) {
 	d, s := open(t, 256<<10, 8)
-	e := makeEnv(t, d, 1)
+	e := spilltest.NewEnv(t, d, 1)
 	a, b, x := alloc(t, d, rows, 64), alloc(t, d, rows, 64), alloc(t, d, sources, 64)
 	moved := func(what string, up, down int64, f func()) {
 		t.Helper()
@@ -91,14 +98,14 @@ func TestEachValueCrossesOnce(t *testing.T) {
 	}
 	const one = rows * 64 * 4
 	moved("Add", 2*one, one, func() { s.Add(b, a, b) })
-	moved("Forward of some rows", int64(some.Len())*64*4, int64(some.Len())*64*4, func() { s.Forward(b, a, nil, some) })
-	moved("SpMM", sources*64*4, one, func() { s.SpMM(b, e.g, x, kernels.Gather{}, kernels.Span{Hi: rows}) })
+	moved("Forward of some rows", int64(spilltest.Some.Len())*64*4, int64(spilltest.Some.Len())*64*4, func() { s.Forward(b, a, nil, spilltest.Some) })
+	moved("SpMM", sources*64*4, one, func() { s.SpMM(b, e.G, x, kernels.Gather{}, kernels.Span{Hi: rows}) })
 	moved("GatherRows", 150*64*4, 0, func() {
 		y, err := d.Alloc(1, 150*64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.GatherRows(&kernels.Mat{Rows: 150, Cols: 64, Stride: 64, Addr: y.Addr}, a, e.few)
+		s.GatherRows(&kernels.Mat{Rows: 150, Cols: 64, Stride: 64, Addr: y.Addr}, a, e.Few)
 	})
 }
 
@@ -106,9 +113,9 @@ func TestEachValueCrossesOnce(t *testing.T) {
 // the stream goes on after it.
 func TestErrors(t *testing.T) {
 	d, s := open(t, MinArena, 8)
-	e := makeEnv(t, d, 1)
+	e := spilltest.NewEnv(t, d, 1)
 	x, y := alloc(t, d, sources, 40), alloc(t, d, rows, 40)
-	s.SDDMM(&kernels.Mat{Rows: edges, Cols: 1, Stride: 1, Addr: alloc(t, d, 1, edges).Addr}, e.g, x, y, kernels.Span{Hi: rows})
+	s.SDDMM(&kernels.Mat{Rows: edges, Cols: 1, Stride: 1, Addr: alloc(t, d, 1, edges).Addr}, e.G, x, y, kernels.Span{Hi: rows})
 	if err := s.Wait(); err == nil || !strings.Contains(err.Error(), "SDDMM: staging its operands takes") || !strings.Contains(err.Error(), "--gpu-memory") {
 		t.Errorf("SDDMM of more than the arena: %v", err)
 	}

@@ -61,6 +61,7 @@ type Plan struct {
 	OnHost  int64 // bytes in pinned host memory
 	Arena   int64 // bytes of the device for staging
 	Tile    int   // columns of a tile of what is in host memory
+	Small   int64 // matrices of fewer bytes stay on the device
 	// What crosses in an epoch, and how long it takes at Rate if both directions run
 	// at once and nothing else is slower. Estimates.
 	Up, Down int64
@@ -77,7 +78,7 @@ func MakePlan(b Budget, needs []Need) *Plan {
 	if b.Rate <= 0 {
 		b.Rate = DefaultRate
 	}
-	p := &Plan{Budget: b, Tile: tiles[0]}
+	p := &Plan{Budget: b, Tile: tiles[0], Small: 64 << 10}
 	for _, n := range needs {
 		if n.Name == "" {
 			n.Name = n.Purpose.String()
@@ -157,9 +158,18 @@ func (p *Plan) cross() {
 	p.Seconds = float64(max(p.Up, p.Down)) / p.Rate
 }
 
-// Spills says whether matrices of a purpose lie in host memory.
-func (p *Plan) Spills(purpose kernels.Purpose) bool {
-	return p.Verdict == Streamed && slices.ContainsFunc(p.Items, func(it Item) bool { return it.Spilled && it.Purpose == purpose })
+// Everything is a plan that keeps all matrices in host memory, for tests.
+func Everything(arena int64, tile int) *Plan {
+	p := &Plan{Verdict: Streamed, Arena: arena, Tile: tile}
+	for purpose := kernels.Other; purpose <= kernels.Edges; purpose++ {
+		p.Items = append(p.Items, Item{Need{Name: purpose.String(), Purpose: purpose}, true})
+	}
+	return p
+}
+
+// Spills says whether matrices of a purpose, of so many bytes, lie in host memory.
+func (p *Plan) Spills(purpose kernels.Purpose, bytes int64) bool {
+	return p.Verdict == Streamed && bytes >= p.Small && slices.ContainsFunc(p.Items, func(it Item) bool { return it.Spilled && it.Purpose == purpose })
 }
 
 // Err is why a plan is refused, with the smallest change that would do; nil if it is not.

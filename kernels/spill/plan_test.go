@@ -43,7 +43,7 @@ func TestPlan(t *testing.T) {
 			} else {
 				gpu += it.Bytes
 			}
-			if p.Spills(it.Purpose) != (it.Spilled && p.Verdict == Streamed) {
+			if p.Spills(it.Purpose, mb) != (it.Spilled && p.Verdict == Streamed) {
 				t.Errorf("limit %d MiB: Spills(%v) differs from the item", c.limit, it.Purpose)
 			}
 		}
