@@ -113,19 +113,27 @@ func (s *gather) run(x *runner) error {
 	if n == 0 || cols == 0 {
 		return nil
 	}
-	c, f := &s.g.on, x.formOf(s.x.rows, cols, aligned(s.dst, s.x))
+	src, kernel, err := s.source(x)
+	if err != nil {
+		return err
+	}
+	c, f := &s.g.on, x.formOf(s.x.rows, cols, aligned(s.dst, src))
+	launch := func(f form, rows address, lo, n int, least, most int64) error {
+		return x.launch(kernel+f.name, f.blocks(n, cols), s.dst, src, int32(cols), c.rowptr, c.col, s.w,
+			rows, int64(lo), int64(n), least, most, s.rs.p, s.cs.p, s.self, s.selfCol, s.selfW, s.ep)
+	}
 	i0, i1 := c.long.cut(s.rows)
 	w0, w1 := c.wide.cut(s.rows)
 	least, most := int64(0), int64(longRow)
 	if wide, ok := f.wide(); ok {
 		most = wideRow
-		if err := s.launch(x, wide, c.wide.on, w0, w1-w0, wideRow, longRow); err != nil {
+		if err := launch(wide, c.wide.on, w0, w1-w0, wideRow, longRow); err != nil {
 			return err
 		}
 		n -= w1 - w0
 	}
 	if n > i1-i0 { // rows of few edges
-		if err := s.launch(x, f, 0, s.rows.Lo, s.rows.Len(), least, most); err != nil {
+		if err := launch(f, 0, s.rows.Lo, s.rows.Len(), least, most); err != nil {
 			return err
 		}
 	}
@@ -136,19 +144,37 @@ func (s *gather) run(x *runner) error {
 	if err != nil {
 		return err
 	}
-	err = x.launch("dk_spmm_"+f.chunk(), f.chunkBlocks(c.long.count(i0, i1), cols),
-		part, s.x, int32(cols), c.rowptr, c.col, s.w, s.cs.p, c.long.on, c.long.chunksOn, int64(i0), int64(i1))
+	err = x.launch(kernel+f.chunk(), f.chunkBlocks(c.long.count(i0, i1), cols),
+		part, src, int32(cols), c.rowptr, c.col, s.w, s.cs.p, c.long.on, c.long.chunksOn, int64(i0), int64(i1))
 	if err != nil {
 		return err
 	}
-	return x.sumChunks(s.dst, part, s.x, c.long, i0, i1, s.rs.p, s.cs.p, s.self, s.selfCol, s.selfW, s.ep)
+	return x.sumChunks(kernel+"sum", s.dst, part, src, c.long, i0, i1, s.rs.p, s.cs.p, s.self, s.selfCol, s.selfW, s.ep)
 }
 
-// launch does the n rows from entry lo of a list on, of least to most-1 edges; without a
-// list, those from row lo on.
-func (s *gather) launch(x *runner, f form, rows address, lo, n int, least, most int64) error {
-	return x.launch("dk_spmm_"+f.name, f.blocks(n, s.dst.cols), s.dst, s.x, int32(s.dst.cols), s.g.on.rowptr, s.g.on.col, s.w,
-		rows, int64(lo), int64(n), least, most, s.rs.p, s.cs.p, s.self, s.selfCol, s.selfW, s.ep)
+// With precision bf16 a gather reads its rows from a copy in bfloat16, in scratch memory,
+// where the graph has at least bf16Edges edges for each row and the copy takes at most
+// one part in bf16Share of the memory. That does not depend on the op's span.
+const (
+	bf16Edges = 4
+	bf16Share = 8
+)
+
+// source is what is gathered from, and the beginning of the names of the kernels that do.
+func (s *gather) source(x *runner) (mat, string, error) {
+	rows, cols := s.x.rows, s.x.cols
+	ld := int64(cols+7) / 8 * 8 // on 16 bytes
+	bytes := 2 * ld * int64(rows)
+	if x.d.opt.Precision != "bf16" || !s.dst.on16() || s.g.Edges() < bf16Edges*rows || bytes > x.pool.limit/bf16Share {
+		return s.x, "dk_spmm_", nil
+	}
+	p, err := x.scratch(bytes)
+	if err != nil {
+		return mat{}, "", err
+	}
+	src := mat{p, ld, rows, cols}
+	err = x.each("dk_to_bf16", rows, cols, src, s.x, int64(rows), int32(cols), shiftOf(cols))
+	return src, "dk_spmm_bf16_", err
 }
 
 // chunkSums is scratch memory for the sums of the chunks of long rows [i0,i1).
@@ -157,8 +183,8 @@ func (x *runner) chunkSums(l longRows, i0, i1, cols int) (mat, error) {
 }
 
 // sumChunks finishes long rows from the sums of their chunks.
-func (x *runner) sumChunks(dst, part, src mat, l longRows, i0, i1 int, rs, cs address, self bool, selfCol list, selfW address, ep epi) error {
-	return x.each("dk_spmm_sum", i1-i0, dst.cols, dst, part, src, int32(dst.cols), l.on, l.chunksOn, int64(i0), int64(i1),
+func (x *runner) sumChunks(kernel string, dst, part, src mat, l longRows, i0, i1 int, rs, cs address, self bool, selfCol list, selfW address, ep epi) error {
+	return x.each(kernel, i1-i0, dst.cols, dst, part, src, int32(dst.cols), l.on, l.chunksOn, int64(i0), int64(i1),
 		shiftOf(dst.cols), rs, cs, self, selfCol, selfW, ep)
 }
 
@@ -204,5 +230,5 @@ func (r *graph) scatter(x *runner, d, m mat, w address, rows kernels.Span) error
 	if err != nil {
 		return err
 	}
-	return x.sumChunks(d, part, m, t.long, 0, n, 0, 0, false, list{}, 0, epi{})
+	return x.sumChunks("dk_spmm_sum", d, part, m, t.long, 0, n, 0, 0, false, list{}, 0, epi{})
 }

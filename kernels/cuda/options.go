@@ -12,7 +12,8 @@ type Options struct {
 	// Memory is the most bytes of device memory to take; 0: 90 % of what is free.
 	Memory int64
 	// Precision is "fp32" (or ""), "tf32" or "bf16": what the operands of products are
-	// rounded to, where they lie on 16 bytes. Sums are in fp32.
+	// rounded to, where they lie on 16 bytes, and with bf16 also the rows that SpMM
+	// gathers. Sums are in fp32.
 	Precision string
 	// Announce is told of what takes the user's time; nil: nobody is.
 	Announce func(text string)

@@ -289,3 +289,20 @@ func TestEmulatedResident(t *testing.T) {
 	b.d.Drop(ids)
 	b.close()
 }
+
+// TestEmulatedSlowLoad: kernels that take long to load are announced.
+func TestEmulatedSlowLoad(t *testing.T) {
+	for spec, want := range map[string]int{"fault=cuModuleLoadDataEx:slow/1300": 1, "": 0} {
+		_, lib := emulated(t, spec)
+		said := make(chan string, 2)
+		b := open(t, cuda.Options{Driver: lib, Announce: func(text string) { said <- text }})
+		b.close()
+		if len(said) != want {
+			t.Errorf("%q: %d announcements, want %d", spec, len(said), want)
+		} else if want == 1 {
+			if text := <-said; !strings.HasPrefix(text, "cuda:0: the driver compiles the kernels for ") {
+				t.Errorf("it announces %q", text)
+			}
+		}
+	}
+}

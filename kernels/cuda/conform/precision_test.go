@@ -73,6 +73,72 @@ func TestPrecision(t *testing.T) {
 	}
 }
 
+// TestGatherPrecision: with bf16 gathered rows are rounded, and nothing else; rows of
+// every kind, with the same bits in spans.
+func TestGatherPrecision(t *testing.T) {
+	const cols, width, seed = 50, 24, 9
+	rng := rand.New(rand.NewPCG(seed, 1))
+	b := open(t, cuda.Options{Driver: cuemu.Driver(t), Precision: "bf16"})
+	defer b.close()
+	csr := boundaries(rng, cols)
+	rows := csr.Rows()
+	g, err := b.d.Load(csr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	xs, self := values(rng, cols*width), make([]int32, rows)
+	for v := range self {
+		self[v] = int32(cols - 1 - v)
+	}
+	x, y, z := b.put(cols, width, xs), b.put(rows, width, nil), b.put(rows, width, nil)
+	ga := kernels.Gather{Self: kernels.Self{On: true, Col: self}}
+	b.s.SpMM(y, g, x, ga, kernels.Span{Hi: rows})
+	for _, s := range []kernels.Span{{Lo: 0, Hi: 5}, {Lo: 5, Hi: rows}} {
+		b.s.SpMM(z, g, x, ga, s)
+	}
+	got, parts := b.get(y), b.get(z)
+	rounded := 0
+	for v := range rows {
+		for k := range width {
+			sum, full, size := 0.0, 0.0, 0.0
+			add := func(w float64, u int) {
+				r := bfloat(xs[u*width+k])
+				sum += w * r
+				full += w * float64(xs[u*width+k])
+				size += math.Abs(w * r)
+			}
+			add(1, int(self[v]))
+			for e := csr.RowPtr[v]; e < csr.RowPtr[v+1]; e++ {
+				add(float64(csr.Val[e]), int(csr.Col[e]))
+			}
+			i := v*width + k
+			if tol := 320 * size / (1 << 24); !(math.Abs(float64(got[i])-sum) <= tol) {
+				t.Fatalf("seed %d: value [%d,%d] is %v, want %v ± %.2g", seed, v, k, got[i], sum, tol)
+			}
+			if math.Abs(float64(got[i])-full) > size/(1<<12) {
+				rounded++
+			}
+			if math.Float32bits(got[i]) != math.Float32bits(parts[i]) {
+				t.Fatalf("seed %d: value [%d,%d] is %v whole and %v in spans", seed, v, k, got[i], parts[i])
+			}
+		}
+	}
+	if rounded == 0 {
+		t.Error("no value differs from that of rows that are not rounded")
+	}
+	for _, m := range []*kernels.Mat{x, y, z} {
+		b.d.Free(m)
+	}
+	b.d.Unload(g)
+}
+
+// bfloat is x rounded to bfloat16, nearest even.
+func bfloat(x float32) float64 {
+	bits := math.Float32bits(x)
+	bits += 0x7fff + bits>>16&1
+	return float64(math.Float32frombits(bits &^ 0xffff))
+}
+
 // TestEmulatedDevices: a product has the same bits on devices of another kind, and what
 // an old one cannot do is refused.
 func TestEmulatedDevices(t *testing.T) {
