@@ -42,7 +42,7 @@ var rules = []rule{
 	{folder: "csrc", tests: []string{"csrc/cudashim/fakedriver"}},
 	{folder: "kernels", ours: []string{"kernels/..."}, never: []ban{noGRPC, noAWS}},
 	{folder: "kernels/cpu", ours: []string{"kernels", "kernels/invariant", "csrc/..."}, tests: []string{"kernels/..."}, never: []ban{noGRPC, noAWS, noCU}},
-	{folder: "kernels/cuda", ours: []string{"kernels", "kernels/invariant", "kernels/cuda/...", "csrc/..."}, tests: []string{"kernels/..."}, never: []ban{noGRPC, noAWS}},
+	{folder: "kernels/cuda", ours: []string{"kernels", "kernels/invariant", "kernels/spill", "kernels/cuda/...", "csrc/..."}, tests: []string{"kernels/..."}, never: []ban{noGRPC, noAWS}},
 	{folder: "engine",
 		ours:  []string{"engine/...", "kernels", "kernels/tensorbridge"},
 		tests: []string{"kernels/ref", "kernels/devices", "kernels/kerneltest"},
