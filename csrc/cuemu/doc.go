@@ -4,7 +4,7 @@
 //
 //	host.h    what a kernel sees; included by the kernels' common header
 //	src/      fibers, blocks, memory, streams, entry points
-//	marker.h  settings, injected faults, counters: what a real driver has not
+//	marker.h  settings, injected faults, counters: what a real driver has not; bind.go: from Go
 //	build.sh  makes the library
 //
 // It finds missing barriers and waits, accesses outside of an allocation, wrong

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"dorylus/csrc/cuemu"
-	"dorylus/csrc/cuemu/control"
 	"dorylus/kernels"
 	"dorylus/kernels/cuda"
 	"dorylus/kernels/cuda/internal/watch"
@@ -16,11 +15,11 @@ import (
 )
 
 // emulated is the emulated device, fresh and with the settings of spec, and its library.
-func emulated(t *testing.T, spec string) (*control.Device, string) {
+func emulated(t *testing.T, spec string) (*cuemu.Control, string) {
 	t.Helper()
 	lib := cuemu.Build(t)
 	cuda.Probe(lib) // which loads it
-	d, err := control.Loaded(lib)
+	d, err := cuemu.Loaded(lib)
 	if err == nil {
 		err = d.Restart(spec)
 	}
@@ -33,7 +32,7 @@ func emulated(t *testing.T, spec string) (*control.Device, string) {
 // leaks are the counters that are 0 when all devices are closed.
 var leaks = []string{"memory_live", "allocations_live", "pinned_live", "streams_live", "events_live", "modules_live", "contexts_live", "work_pending"}
 
-func leaked(d *control.Device) error {
+func leaked(d *cuemu.Control) error {
 	for _, name := range leaks {
 		if n := d.Counter(name); n != 0 {
 			return fmt.Errorf("%s is %d after the device is closed", name, n)
@@ -46,7 +45,7 @@ func leaked(d *control.Device) error {
 // emulated device every case has another order of blocks, warps and lanes.
 func TestConformance(t *testing.T) {
 	driver := cuemu.Driver(t)
-	var emu *control.Device
+	var emu *cuemu.Control
 	if !cuemu.OnGPU() {
 		emu, _ = emulated(t, "")
 		launches := &signatures{emu: emu, seen: map[string]string{}}
@@ -77,7 +76,7 @@ func TestConformance(t *testing.T) {
 
 // signatures compares the arguments of launches with what the kernels take.
 type signatures struct {
-	emu *control.Device
+	emu *cuemu.Control
 	mu  sync.Mutex
 	// seen are the letters of each kernel that was launched; those that differ are wrong.
 	seen  map[string]string

@@ -1,6 +1,6 @@
 //go:build cuda && cgo && linux && (amd64 || arm64)
 
-package control
+package cuemu
 
 /*
 #cgo LDFLAGS: -ldl
@@ -24,21 +24,22 @@ import (
 	"unsafe"
 )
 
-// Device is the emulated device of a library that is loaded.
-type Device struct{ library unsafe.Pointer }
+// Control sets up the emulated device of a library that this process has opened, and
+// asks what it has counted: marker.h from Go.
+type Control struct{ library unsafe.Pointer }
 
 // Loaded is the device of the library at path. The process has opened it.
-func Loaded(path string) (*Device, error) {
+func Loaded(path string) (*Control, error) {
 	p := C.CString(path)
 	defer C.free(unsafe.Pointer(p))
 	l := C.library(p)
 	if l == nil {
 		return nil, fmt.Errorf("control the emulated device: %s is not loaded", path)
 	}
-	return &Device{l}, nil
+	return &Control{l}, nil
 }
 
-func (d *Device) symbol(name string) unsafe.Pointer {
+func (d *Control) symbol(name string) unsafe.Pointer {
 	s := C.CString("dorylus_cuemu_" + name)
 	defer C.free(unsafe.Pointer(s))
 	f := C.dlsym(d.library, s)
@@ -49,7 +50,7 @@ func (d *Device) symbol(name string) unsafe.Pointer {
 }
 
 // Configure applies settings as marker.h describes them.
-func (d *Device) Configure(spec string) error {
+func (d *Control) Configure(spec string) error {
 	s := C.CString(spec)
 	defer C.free(unsafe.Pointer(s))
 	if C.configure(d.symbol("configure"), s) != 0 {
@@ -60,7 +61,7 @@ func (d *Device) Configure(spec string) error {
 
 // Restart begins anew, with the settings of spec alone: nothing that was made on the
 // device is there any more.
-func (d *Device) Restart(spec string) error {
+func (d *Control) Restart(spec string) error {
 	if err := d.Configure("reset;" + spec); err != nil {
 		return err
 	}
@@ -73,27 +74,27 @@ func (d *Device) Restart(spec string) error {
 }
 
 // Counter is a counter of marker.h, -1 for an unknown one.
-func (d *Device) Counter(name string) int64 {
+func (d *Control) Counter(name string) int64 {
 	s := C.CString(name)
 	defer C.free(unsafe.Pointer(s))
 	return int64(C.counter(d.symbol("counter"), s))
 }
 
 // Reset sets what counts up to 0.
-func (d *Device) Reset() { C.call(d.symbol("counters_reset")) }
+func (d *Control) Reset() { C.call(d.symbol("counters_reset")) }
 
 // Detail is what the last failure of this process was about.
-func (d *Device) Detail() string { return C.GoString(C.plain(d.symbol("detail"))) }
+func (d *Control) Detail() string { return C.GoString(C.plain(d.symbol("detail"))) }
 
 // Signature is the letters of a kernel's arguments; "" if there is no such kernel.
-func (d *Device) Signature(kernel string) string {
+func (d *Control) Signature(kernel string) string {
 	s := C.CString(kernel)
 	defer C.free(unsafe.Pointer(s))
 	return C.GoString(C.text(d.symbol("signature"), s))
 }
 
 // Kernels are the names of all kernels.
-func (d *Device) Kernels() []string {
+func (d *Control) Kernels() []string {
 	var names []string
 	for i := C.int(0); ; i++ {
 		name := C.kernel(d.symbol("kernel"), i)
