@@ -96,8 +96,8 @@ func (b *bench) do(w *engine.Work, c *model.Ctx) {
 }
 
 // alloc is a matrix of the device, or the end of run.
-func (b *bench) alloc(rows, cols int) *kernels.Mat {
-	m, err := b.dev.Alloc(rows, cols)
+func (b *bench) alloc(purpose kernels.Purpose, rows, cols int) *kernels.Mat {
+	m, err := kernels.AllocFor(b.dev, purpose, rows, cols)
 	if err != nil {
 		panic(noMemory{err})
 	}
@@ -139,7 +139,7 @@ func (b *bench) get(slot, rows, cols int) *kernels.Mat {
 		if m != nil {
 			b.old, b.scratch[slot] = append(b.old, m), nil // ops that use it may be queued
 		}
-		m = b.alloc(rows, cols)
+		m = b.alloc(kernels.Other, rows, cols)
 		b.scratch[slot] = m
 	}
 	return m.Sub(kernels.Span{Hi: rows})

@@ -61,7 +61,7 @@ func (b *bench) lend(w *engine.Work, c *model.Ctx) {
 			continue
 		}
 		like := b.like(w, g)
-		c.Grads[g] = b.alloc(like.Rows, like.Cols)
+		c.Grads[g] = b.alloc(kernels.Weights, like.Rows, like.Cols)
 		b.made = append(b.made, c.Grads[g])
 	}
 }

@@ -42,7 +42,7 @@ func New(cfg Config, specs []model.ParamSpec, dev kernels.Device, from *State) (
 	for k := range names {
 		o.slots = append(o.slots, make([]*kernels.Mat, len(specs)))
 		for p, spec := range specs {
-			m, err := dev.Alloc(spec.Rows, spec.Cols)
+			m, err := kernels.AllocFor(dev, kernels.Weights, spec.Rows, spec.Cols)
 			if err != nil {
 				o.Close()
 				return nil, fmt.Errorf("optimizer: %s of %s: %w", names[k], spec.Name, err)

@@ -34,7 +34,7 @@ func (p *pool) take(param int, spec model.ParamSpec) (*kernels.Mat, error) {
 		p.spare[param] = p.spare[param][:n-1]
 		return m, nil
 	}
-	m, err := p.dev.Alloc(spec.Rows, spec.Cols)
+	m, err := kernels.AllocFor(p.dev, kernels.Weights, spec.Rows, spec.Cols)
 	if err != nil {
 		return nil, fmt.Errorf("allocate a buffer for %s: %w", spec.Name, err)
 	}
@@ -49,7 +49,7 @@ func (p *pool) takeOne() (*kernels.Mat, error) {
 		p.ones = p.ones[:n-1]
 		return m, nil
 	}
-	m, err := p.dev.Alloc(1, 1)
+	m, err := kernels.AllocFor(p.dev, kernels.Weights, 1, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -121,7 +121,7 @@ func (in *inputs) makePanel(prog *model.Program, hops []constHop, m *kernels.Mat
 	if x := in.kept[allFeatures]; x != nil && len(hops) == 1 && h.hood.Sources.Rows == nil {
 		return in.gatherConstant(prog, h.buf, m, h.g, x.Columns(col, col+m.Cols), h.ga, w)
 	}
-	src, err := in.dev.Alloc(h.hood.Sources.N, m.Cols)
+	src, err := in.dev.Alloc(h.hood.Sources.N, m.Cols) // for a while
 	if err != nil {
 		return err
 	}

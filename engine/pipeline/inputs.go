@@ -69,8 +69,8 @@ func (in *inputs) norm(l *graph.Level, what graph.Norm) (*kernels.Mat, error) {
 }
 
 // alloc is a zeroed matrix that close frees.
-func (in *inputs) alloc(rows, cols int) (*kernels.Mat, error) {
-	m, err := in.dev.Alloc(rows, cols)
+func (in *inputs) alloc(purpose kernels.Purpose, rows, cols int) (*kernels.Mat, error) {
+	m, err := kernels.AllocFor(in.dev, purpose, rows, cols)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (in *inputs) constant(prog *model.Program, b int, level *graph.Level, plan 
 	case level.Rows == nil && (all || spec.Made == nil && in.st.Dense != nil && in.hosted):
 		return in.full(prog, b, w)
 	case level.N == 0:
-		return in.alloc(0, spec.Cols)
+		return in.alloc(purposeOf(spec), 0, spec.Cols)
 	}
 	key := constKey{name: spec.Name, own: own}
 	if level.Rows != nil {
@@ -113,7 +113,7 @@ func (in *inputs) constant(prog *model.Program, b int, level *graph.Level, plan 
 	if m, ok := in.shares[key]; ok {
 		return m, nil
 	}
-	m, err := in.alloc(level.N, spec.Cols)
+	m, err := in.alloc(purposeOf(spec), level.N, spec.Cols)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (in *inputs) full(prog *model.Program, b int, w *workers) (*kernels.Mat, er
 	if err != nil {
 		return nil, err
 	}
-	m, err := in.alloc(in.st.Meta.Vertices, spec.Cols)
+	m, err := in.alloc(kernels.FirstGather, in.st.Meta.Vertices, spec.Cols)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (in *inputs) dense(w *workers) (*kernels.Mat, error) {
 		return m, nil
 	}
 	rows, cols := in.st.Meta.Vertices, in.st.Meta.Features
-	m, err := in.alloc(rows, cols)
+	m, err := in.alloc(kernels.Features, rows, cols)
 	if err != nil {
 		return nil, fmt.Errorf("make the features dense on %s, %d x %d values: %w", in.dev.Name(), rows, cols, err)
 	}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"dorylus/engine"
 	"dorylus/engine/graph"
@@ -148,7 +149,11 @@ func (p *pass) bind(in *inputs, w *workers, c passConfig) error {
 		case spec.Edges:
 			p.full[b], err = p.edgeBuffer(in, p.sparse)
 		default:
-			p.full[b], err = p.alloc(level.N, spec.Cols)
+			purpose := purposeOf(&spec)
+			if purpose == kernels.Published && c.shared {
+				purpose = kernels.Activations // what others read is a copy
+			}
+			p.full[b], err = p.alloc(purpose, level.N, spec.Cols)
 		}
 		if err != nil {
 			return fmt.Errorf("bind buffer %s: %w", spec.Name, err)
@@ -158,7 +163,7 @@ func (p *pass) bind(in *inputs, w *workers, c passConfig) error {
 		}
 		rows := p.full[b]
 		if c.shared {
-			if rows, err = p.alloc(level.N, spec.Cols); err != nil {
+			if rows, err = p.alloc(kernels.Published, level.N, spec.Cols); err != nil {
 				return fmt.Errorf("bind published buffer %s: %w", spec.Name, err)
 			}
 		}
@@ -184,17 +189,34 @@ func (p *pass) level(k int) *graph.Level {
 	return &p.plan.Levels[k]
 }
 
-func (p *pass) alloc(rows, cols int) (*kernels.Mat, error) {
-	m, err := p.dev.Alloc(rows, cols)
+func (p *pass) alloc(purpose kernels.Purpose, rows, cols int) (*kernels.Mat, error) {
+	m, err := kernels.AllocFor(p.dev, purpose, rows, cols)
 	if err == nil {
 		p.owned = append(p.owned, m)
 	}
 	return m, err
 }
 
+// purposeOf is what a buffer is for, as far as where it should lie depends on it.
+func purposeOf(b *model.Buf) kernels.Purpose {
+	switch {
+	case b.Const && b.Made == nil:
+		return kernels.Features
+	case b.Const:
+		return kernels.FirstGather
+	case b.PerBlock:
+		return kernels.Other
+	case b.Published:
+		return kernels.Published
+	case strings.HasPrefix(b.Name, "d") && !strings.HasPrefix(b.Name, "drop"):
+		return kernels.Gradients
+	}
+	return kernels.Activations
+}
+
 // edgeBuffer holds one value per edge, without padding.
 func (p *pass) edgeBuffer(in *inputs, g kernels.Graph) (*kernels.Mat, error) {
-	m, err := p.alloc(1, max(g.Edges(), 1))
+	m, err := p.alloc(kernels.Edges, 1, max(g.Edges(), 1))
 	if err != nil {
 		return nil, err
 	}

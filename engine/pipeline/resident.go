@@ -26,7 +26,7 @@ func (in *inputs) put(m *kernels.Mat) (*kernels.Mat, error) {
 	if m == nil || in.hosted {
 		return m, nil
 	}
-	d, err := in.alloc(m.Rows, m.Cols)
+	d, err := in.alloc(kernels.Other, m.Rows, m.Cols)
 	if err != nil {
 		return nil, fmt.Errorf("put %d x %d values on %s: %w", m.Rows, m.Cols, in.dev.Name(), err)
 	}
