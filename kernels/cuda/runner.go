@@ -256,7 +256,7 @@ func (x *runner) each(kernel string, rows, cols int, args ...any) error {
 		return nil
 	}
 	blocks := over(int64(rows)<<shiftOf(cols), blockThreads)
-	return x.launch(kernel, min(blocks, int64(16*x.d.info.Multiprocessor)), args...)
+	return x.launch(kernel, min(blocks, 16*int64(max(x.d.info.Multiprocessor, 1))), args...)
 }
 
 // shiftOf is log2 of the lanes that share a row of an elementwise kernel.
