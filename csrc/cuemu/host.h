@@ -97,8 +97,8 @@ struct Swap {
 
 /* One function per Kind, so that lanes in different operations do not match. */
 template <int Kind> void swap(void *const lane[32], uint32_t mask) {
-  for (int i = 0; i < 32; i++) {
-    if (!(mask >> i & 1)) continue;
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const int i = __builtin_ctz(m);
     Swap *s = static_cast<Swap *>(lane[i]);
     int from = s->from < 0 || s->from > 31 ? i : s->from;
     s->out = mask >> from & 1 ? static_cast<Swap *>(lane[from])->in : ~uint32_t{0};

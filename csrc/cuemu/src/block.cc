@@ -214,6 +214,15 @@ void barrier(int line) {
   fiber_wait();
 }
 
+/* All lanes of t's mask wait in collect: do they in the same operation? */
+static bool match(const Thread *t, int32_t base) {
+  for (uint32_t m = t->mask; m; m &= m - 1) {
+    const Thread &o = threads[static_cast<size_t>(base + __builtin_ctz(m))];
+    if (o.mask != t->mask || o.combine != t->combine) return false;
+  }
+  return true;
+}
+
 void collect(uint32_t mask, Combine combine, void *mine, int line) {
   Thread *t = self;
   const int32_t base = t->place.tid & ~31;
@@ -225,22 +234,18 @@ void collect(uint32_t mask, Combine combine, void *mine, int line) {
   t->state = AtCollect;
   uint32_t &waiting = gathered[static_cast<size_t>(base / 32)];
   waiting |= uint32_t{1} << (t->place.tid & 31);
-  void *lane[32] = {};
-  bool all = (waiting & mask) == mask;
-  for (int i = 0; i < 32 && all; i++) {
-    if (!(mask >> i & 1)) continue;
-    const Thread &o = threads[static_cast<size_t>(base + i)];
-    all = o.mask == mask && o.combine == combine;
-    lane[i] = o.mine;
-  }
-  if (!all) {
+  if ((waiting & mask) != mask || !match(t, base)) {
     fiber_wait();
     return;
   }
   waiting &= ~mask;
+  void *lane[32] = {};
+  for (uint32_t m = mask; m; m &= m - 1) {
+    Thread &o = threads[static_cast<size_t>(base + __builtin_ctz(m))];
+    lane[__builtin_ctz(m)] = o.mine;
+    o.state = Ready;
+  }
   combine(lane, mask);
-  for (int i = 0; i < 32; i++)
-    if (mask >> i & 1) threads[static_cast<size_t>(base + i)].state = Ready;
   fiber_wait(); /* the scheduler says who goes on first */
 }
 
