@@ -12,7 +12,6 @@ import (
 // queue is a kernels.Stream. Ops are checked when they are called and run in Wait, all
 // in one task of the worker.
 type queue struct {
-	kernels.Stream
 	dev    *Device
 	ops    []*op
 	err    error // of an op that could not be queued
