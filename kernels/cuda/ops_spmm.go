@@ -124,7 +124,7 @@ func (s *gather) run(x *runner) error {
 	}
 	i0, i1 := c.long.cut(s.rows)
 	w0, w1 := c.wide.cut(s.rows)
-	least, most := int64(0), int64(longRow)
+	most := int64(longRow) // edges of the rows that f takes
 	if wide, ok := f.wide(); ok {
 		most = wideRow
 		if err := launch(wide, c.wide.on, w0, w1-w0, wideRow, longRow); err != nil {
@@ -133,23 +133,18 @@ func (s *gather) run(x *runner) error {
 		n -= w1 - w0
 	}
 	if n > i1-i0 { // rows of few edges
-		if err := launch(f, 0, s.rows.Lo, s.rows.Len(), least, most); err != nil {
+		if err := launch(f, 0, s.rows.Lo, s.rows.Len(), 0, most); err != nil {
 			return err
 		}
 	}
-	if i0 == i1 {
-		return nil
-	}
-	part, err := x.chunkSums(c.long, i0, i1, cols)
-	if err != nil {
-		return err
-	}
-	err = x.launch(kernel+f.chunk(), f.chunkBlocks(c.long.count(i0, i1), cols),
-		part, src, int32(cols), c.rowptr, c.col, s.w, s.cs.p, c.long.on, c.long.chunksOn, int64(i0), int64(i1))
-	if err != nil {
-		return err
-	}
-	return x.sumChunks(kernel+"sum", s.dst, part, src, c.long, i0, i1, s.rs.p, s.cs.p, s.self, s.selfCol, s.selfW, s.ep)
+	return x.inParts(c.long, s.rows, partCols(cols), func(part mat, chunks int64, i0, i1 int) error {
+		err := x.launch(kernel+f.chunk(), f.chunkBlocks(chunks, cols),
+			part, src, int32(cols), c.rowptr, c.col, s.w, s.cs.p, c.long.on, c.long.chunksOn, int64(i0), int64(i1))
+		if err != nil {
+			return err
+		}
+		return x.sumChunks(kernel+"sum", s.dst, part, src, c.long, i0, i1, s.rs.p, s.cs.p, s.self, s.selfCol, s.selfW, s.ep)
+	})
 }
 
 // With precision bf16 a gather reads its rows from a copy in bfloat16, in scratch memory,
@@ -177,10 +172,8 @@ func (s *gather) source(x *runner) (mat, string, error) {
 	return src, "dk_spmm_bf16_", err
 }
 
-// chunkSums is scratch memory for the sums of the chunks of long rows [i0,i1).
-func (x *runner) chunkSums(l longRows, i0, i1, cols int) (mat, error) {
-	return x.scratchMat(int(l.count(i0, i1)), max(cols, 2)) // a column would lie close
-}
+// partCols is the columns of the sums of chunks: a single one would not lie on 16 bytes.
+func partCols(cols int) int { return max(cols, 2) }
 
 // sumChunks finishes long rows from the sums of their chunks.
 func (x *runner) sumChunks(kernel string, dst, part, src mat, l longRows, i0, i1 int, rs, cs address, self bool, selfCol list, selfW address, ep epi) error {
@@ -218,17 +211,12 @@ func (r *graph) scatter(x *runner, d, m mat, w address, rows kernels.Span) error
 			return err
 		}
 	}
-	if n == 0 {
-		return nil
-	}
-	part, err := x.chunkSums(t.long, 0, n, d.cols)
-	if err != nil {
-		return err
-	}
-	err = x.launch("dk_spmmt_"+f.chunk(), f.chunkBlocks(t.long.count(0, n), d.cols),
-		part, m, cols, t.rowptr, t.col, w, t.perm, t.long.on, t.long.chunksOn, int64(0), int64(n), lo, hi)
-	if err != nil {
-		return err
-	}
-	return x.sumChunks("dk_spmm_sum", d, part, m, t.long, 0, n, 0, 0, false, list{}, 0, epi{})
+	return x.inParts(t.long, kernels.Span{Hi: d.rows}, partCols(d.cols), func(part mat, chunks int64, i0, i1 int) error {
+		err := x.launch("dk_spmmt_"+f.chunk(), f.chunkBlocks(chunks, d.cols),
+			part, m, cols, t.rowptr, t.col, w, t.perm, t.long.on, t.long.chunksOn, int64(i0), int64(i1), lo, hi)
+		if err != nil {
+			return err
+		}
+		return x.sumChunks("dk_spmm_sum", d, part, m, t.long, i0, i1, 0, 0, false, list{}, 0, epi{})
+	})
 }

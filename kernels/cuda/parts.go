@@ -1,10 +1,13 @@
 package cuda
 
-import "dorylus/kernels"
+import (
+	"dorylus/kernels"
+	"dorylus/kernels/cuda/internal/watch"
+)
 
 // partBytes is about how much scratch memory the chunks of long rows may take at a
-// time. A variable, so that tests see several batches.
-var partBytes int64 = 64 << 20
+// time.
+const partBytes = 64 << 20
 
 // batch is the end of the longest run of long rows [i,batch), up to last, of at most
 // most chunks; one row at least.
@@ -20,7 +23,11 @@ func (l longRows) batch(i, last int, most int64) int {
 // of cols values for each of their chunks, and, from row extra on, one for each row.
 func (x *runner) inParts(l longRows, rows kernels.Span, cols int, f func(part mat, extra int64, i0, i1 int) error) error {
 	first, last := l.cut(rows)
-	most := partBytes / (4 * int64(kernels.PadCols(cols)))
+	most := int64(partBytes)
+	if watch.Parts != 0 {
+		most = watch.Parts
+	}
+	most /= 4 * int64(kernels.PadCols(cols))
 	var need int64
 	for i := first; i < last; {
 		j := l.batch(i, last, most)
