@@ -30,7 +30,8 @@ func attentionCases() []Case {
 // attend is one attention layer to compare. The flags say which parts it has.
 type attend struct {
 	rows, cols, heads, d int
-	degree               int // of a row; 0: that of toy
+	degree               int   // of a row; 0: that of toy
+	degrees              []int // of each row; nil: degree
 	span                 kernels.Span
 	val                  bool
 	self, selfCol, selfW bool
@@ -41,6 +42,7 @@ type attend struct {
 	bias                 bool
 	scores               func(r, c int) float32 // of as and ad; nil: in (-2,2)
 	fill                 func(r, c int) float32 // of x; nil: random
+	mute                 func(other int) bool   // edges to it weigh 0, and its rows are NaN; needs val
 }
 
 func (p attend) String() string {
@@ -60,14 +62,32 @@ type layer struct {
 	turned    bool
 }
 
+func (p attend) muted(other int) bool { return p.mute != nil && p.mute(other) }
+
+// spoil is fill, but v in the rows that are mute.
+func (p attend) spoil(fill func(r, c int) float32, v float64) func(r, c int) float32 {
+	return func(r, c int) float32 {
+		if p.muted(r) {
+			return float32(v)
+		}
+		return fill(r, c)
+	}
+}
+
 // operands makes what forward and backward read.
 func (p attend) operands(t *trial, turned bool) *layer {
 	csr := toy(t.rng, p.rows, p.cols, p.val)
 	if p.degree > 0 {
 		csr = crowd(t.rng, p.rows, p.cols, p.degree, p.val)
 	}
+	if p.degrees != nil {
+		csr = uneven(t.rng, p.cols, p.val, p.degrees)
+	}
 	for e, w := range csr.Val { // of -3 to 3: 0, 0.5, 1 and 1.5
 		csr.Val[e] = float32(math.Abs(float64(w))) / 2
+		if p.muted(int(csr.Col[e])) {
+			csr.Val[e] = 0
+		}
 	}
 	hold(t, "RowPtr", csr.RowPtr)
 	hold(t, "Col", csr.Col)
@@ -75,6 +95,9 @@ func (p attend) operands(t *trial, turned bool) *layer {
 	l := &layer{attend: p, csr: csr, g: t.load(csr), turned: turned}
 	if l.fill == nil {
 		l.fill = random(t.rng, false)
+	}
+	if p.mute != nil && !turned {
+		l.fill = p.spoil(l.fill, math.NaN())
 	}
 	if l.scores == nil {
 		l.scores = func(int, int) float32 { return 4*t.rng.Float32() - 2 }
@@ -304,16 +327,16 @@ func (p attend) backwardTry(l *lab, lay layout) {
 
 	t = l.trial(lay, "GATBackSrc of %v", p)
 	f = p.operands(t, true)
-	sums = t.in("lse", p.cols, p.heads, func(v, h int) float32 {
+	sums = t.in("lse", p.cols, p.heads, p.spoil(func(v, h int) float32 {
 		// what a destination of every source would have, about
 		z := math.Inf(-1)
 		for r := range p.rows {
 			z = max(z, f.as.val(r, h)+f.ad.val(v, h))
 		}
 		return float32(max(z, float64(p.slope)*z)) + l.rng.Float32()
-	})
-	dots := t.in("dot", p.cols, p.heads, random(l.rng, false))
-	dy = t.in("dy", p.cols, p.heads*p.d, random(l.rng, false))
+	}, math.Inf(-1)))
+	dots := t.in("dot", p.cols, p.heads, p.spoil(random(l.rng, false), math.NaN()))
+	dy = t.in("dy", p.cols, p.heads*p.d, p.spoil(random(l.rng, false), math.NaN()))
 	dx, das := t.result("dx", p.rows, p.heads*p.d), t.result("das", p.rows, p.heads)
 	t.run(func(s kernels.Stream) {
 		s.GATBackSrc(dx.view, das.view, f.g, f.x.view, f.as.view, f.ad.view, sums.view, dots.view, dy.view, f.at, p.span)
@@ -419,50 +442,56 @@ func gatSpans(l *lab, heads, d int) {
 	const rows, cols = 50, 41
 	for i, lay := range layouts {
 		p := attend{rows: rows, cols: cols, heads: heads, d: d, degree: 30, val: i == 1, self: true, selfCol: true, p: 0.4, slope: 0.2, ids: i == 2, ep: &kernels.Epilogue{Act: kernels.ELU, Drop: kernels.Dropout{P: 0.4, Key: 9}}}
-		t := l.trial(lay, "GAT in pieces of %v", p)
-		f := p.operands(t, false)
-		sums, parts := t.result("lse", rows, heads), t.result("lse in parts", rows, heads)
-		whole, pieces := t.result("whole", rows, heads*d), t.result("parts", rows, heads*d)
-		t.onePass(whole, pieces, rows, func(s kernels.Stream, dst *kernels.Mat, r kernels.Span) {
-			to := sums.view
-			if dst == pieces.view {
-				to = parts.view
-			}
-			s.GAT(dst, to, f.g, f.x.view, f.as.view, f.ad.view, f.at, p.ep, r)
-		})
-		t.sameArrays(sums, parts)
-
-		t = l.trial(lay, "GATBackDst in pieces of %v", p)
-		f = p.operands(t, false)
-		shift := t.in("lse", rows, heads, random(l.rng, false))
-		dy := t.in("dy", rows, heads*d, random(l.rng, false))
-		dots, dotParts := t.result("dot", rows, heads), t.result("dot in parts", rows, heads)
-		dad, dadParts := t.result("dad", rows, heads), t.result("dad in parts", rows, heads)
-		t.onePass(dad, dadParts, rows, func(s kernels.Stream, dst *kernels.Mat, r kernels.Span) {
-			to := dots.view
-			if dst == dadParts.view {
-				to = dotParts.view
-			}
-			s.GATBackDst(dst, to, f.g, f.x.view, f.as.view, f.ad.view, shift.view, dy.view, f.at, r)
-		})
-		t.sameArrays(dots, dotParts)
-
-		t = l.trial(lay, "GATBackSrc in pieces of %v", p)
-		f = p.operands(t, true)
-		shift, dot := t.in("lse", cols, heads, random(l.rng, false)), t.in("dot", cols, heads, random(l.rng, false))
-		dy = t.in("dy", cols, heads*d, random(l.rng, false))
-		das, dasParts := t.result("das", rows, heads), t.result("das in parts", rows, heads)
-		dx, dxParts := t.result("dx", rows, heads*d), t.result("dx in parts", rows, heads*d)
-		t.onePass(dx, dxParts, rows, func(s kernels.Stream, dst *kernels.Mat, r kernels.Span) {
-			to := das.view
-			if dst == dxParts.view {
-				to = dasParts.view
-			}
-			s.GATBackSrc(dst, to, f.g, f.x.view, f.as.view, f.ad.view, shift.view, dot.view, dy.view, f.at, r)
-		})
-		t.sameArrays(das, dasParts)
-		l.release()
+		gatPieces(l, lay, p)
 	}
+}
+
+// gatPieces compares p over all rows with p span by span.
+func gatPieces(l *lab, lay layout, p attend) {
+	rows, cols, heads, d := p.rows, p.cols, p.heads, p.d
+	t := l.trial(lay, "GAT in pieces of %v", p)
+	f := p.operands(t, false)
+	sums, parts := t.result("lse", rows, heads), t.result("lse in parts", rows, heads)
+	whole, pieces := t.result("whole", rows, heads*d), t.result("parts", rows, heads*d)
+	t.onePass(whole, pieces, rows, func(s kernels.Stream, dst *kernels.Mat, r kernels.Span) {
+		to := sums.view
+		if dst == pieces.view {
+			to = parts.view
+		}
+		s.GAT(dst, to, f.g, f.x.view, f.as.view, f.ad.view, f.at, p.ep, r)
+	})
+	t.sameArrays(sums, parts)
+
+	t = l.trial(lay, "GATBackDst in pieces of %v", p)
+	f = p.operands(t, false)
+	shift := t.in("lse", rows, heads, random(l.rng, false))
+	dy := t.in("dy", rows, heads*d, random(l.rng, false))
+	dots, dotParts := t.result("dot", rows, heads), t.result("dot in parts", rows, heads)
+	dad, dadParts := t.result("dad", rows, heads), t.result("dad in parts", rows, heads)
+	t.onePass(dad, dadParts, rows, func(s kernels.Stream, dst *kernels.Mat, r kernels.Span) {
+		to := dots.view
+		if dst == dadParts.view {
+			to = dotParts.view
+		}
+		s.GATBackDst(dst, to, f.g, f.x.view, f.as.view, f.ad.view, shift.view, dy.view, f.at, r)
+	})
+	t.sameArrays(dots, dotParts)
+
+	t = l.trial(lay, "GATBackSrc in pieces of %v", p)
+	f = p.operands(t, true)
+	shift, dot := t.in("lse", cols, heads, random(l.rng, false)), t.in("dot", cols, heads, random(l.rng, false))
+	dy = t.in("dy", cols, heads*d, random(l.rng, false))
+	das, dasParts := t.result("das", rows, heads), t.result("das in parts", rows, heads)
+	dx, dxParts := t.result("dx", rows, heads*d), t.result("dx in parts", rows, heads*d)
+	t.onePass(dx, dxParts, rows, func(s kernels.Stream, dst *kernels.Mat, r kernels.Span) {
+		to := das.view
+		if dst == dxParts.view {
+			to = dasParts.view
+		}
+		s.GATBackSrc(dst, to, f.g, f.x.view, f.as.view, f.ad.view, shift.view, dot.view, dy.view, f.at, r)
+	})
+	t.sameArrays(das, dasParts)
+	l.release()
 }
 
 // sameArrays compares two outputs bit by bit.

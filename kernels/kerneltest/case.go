@@ -34,7 +34,7 @@ func Cases() []Case {
 	var all []Case
 	for _, part := range [][]Case{
 		deviceCases(), moveCases(), gemmCases(), rowCases(), spmmCases(), edgeCases(),
-		attentionCases(), headCases(), maxCases(), normCases(), accumulateCases(),
+		attentionCases(), longCases(), headCases(), maxCases(), normCases(), accumulateCases(),
 		dropoutCases(), lossCases(), bceCases(), optimCases(), bf16Cases(), streamCases(), shapeCases(), apartCases(),
 	} {
 		all = append(all, part...)

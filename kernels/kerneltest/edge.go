@@ -20,9 +20,13 @@ func edgeRows(g *kernels.CSR, rows kernels.Span) kernels.Span {
 
 // scatter is one SpMMT to compare.
 func (l *lab) scatter(lay layout, rows, cols, width int, span kernels.Span, val, w, exact bool, fill func(r, c int) float32) {
+	l.scatterOf(lay, toy(l.rng, rows, cols, val), width, span, w, exact, fill)
+}
+
+func (l *lab) scatterOf(lay layout, csr *kernels.CSR, width int, span kernels.Span, w, exact bool, fill func(r, c int) float32) {
 	defer l.release()
-	t := l.trial(lay, "SpMMT of rows [%d,%d) of %d x %d, width %d, val %v w %v, exact %v", span.Lo, span.Hi, rows, cols, width, val, w, exact)
-	csr := toy(l.rng, rows, cols, val)
+	rows, cols := csr.Rows(), csr.Cols
+	t := l.trial(lay, "SpMMT of rows [%d,%d) of %d x %d, width %d, val %v w %v, exact %v", span.Lo, span.Hi, rows, cols, width, csr.Val != nil, w, exact)
 	g := l.load(csr)
 	x, dst := t.in("x", rows, width, fill), t.result("dst", cols, width)
 	want := &gathered{g: csr, x: x}

@@ -27,9 +27,13 @@ func maxOf(g *kernels.CSR, x *array, v, c int) (top float64, from int32) {
 
 // maximum is one SpMMMax to compare; exact fills make ties.
 func (l *lab) maximum(lay layout, rows, cols, width int, span kernels.Span, val, arg bool, fill func(r, c int) float32) {
+	l.maximumOf(lay, toy(l.rng, rows, cols, val), width, span, arg, fill)
+}
+
+func (l *lab) maximumOf(lay layout, csr *kernels.CSR, width int, span kernels.Span, arg bool, fill func(r, c int) float32) {
 	defer l.release()
-	t := l.trial(lay, "SpMMMax of rows [%d,%d) of %d x %d, width %d, val %v, arg %v", span.Lo, span.Hi, rows, cols, width, val, arg)
-	csr := toy(l.rng, rows, cols, val)
+	rows, cols := csr.Rows(), csr.Cols
+	t := l.trial(lay, "SpMMMax of rows [%d,%d) of %d x %d, width %d, val %v, arg %v", span.Lo, span.Hi, rows, cols, width, csr.Val != nil, arg)
 	g := l.load(csr)
 	x, dst := t.in("x", cols, width, fill), t.result("dst", rows, width)
 	var am *kernels.Mat
@@ -90,34 +94,42 @@ func spmmMaxBack(l *lab, width int) {
 	const rows, cols = 23, 30 // sources, destinations
 	for i, lay := range layouts {
 		for _, span := range []kernels.Span{{Hi: rows}, {Lo: 4, Hi: 20}, {Lo: 3, Hi: 3}} {
-			t := l.trial(lay, "SpMMMaxBack of rows [%d,%d) of %d x %d, width %d", span.Lo, span.Hi, rows, cols, width)
-			csr := toy(l.rng, rows, cols, i == 1)
-			g := l.load(csr)
-			dy := t.in("dy", cols, width, random(l.rng, i == 0))
-			arg := t.in("arg", cols, width, func(v, c int) float32 {
-				if (v+c)%6 == 0 {
-					return kernels.ArgBits(int32(l.rng.IntN(3)*1000 - 1))
-				}
-				return kernels.ArgBits(int32(l.rng.IntN(rows)))
-			})
-			dx := t.result("dx", rows, width)
-			t.run(func(s kernels.Stream) { s.SpMMMaxBack(dx.view, g, dy.view, arg.view, span) })
-			t.check(dx, span, func(r, c int) value {
-				s := sum{exact: i == 0}
-				for v := range cols {
-					listed := false
-					for e := csr.RowPtr[r]; e < csr.RowPtr[r+1]; e++ {
-						listed = listed || int(csr.Col[e]) == v
-					}
-					if listed && int(kernels.ArgOf(arg.img[arg.at(v, c)])) == r {
-						s.add(dy.val(v, c))
-					}
-				}
-				return s.value(0)
-			})
-			l.release()
+			l.maximumBack(lay, toy(l.rng, rows, cols, i == 1), width, span, i == 0, random(l.rng, i == 0))
 		}
 	}
+}
+
+// maximumBack is one SpMMMaxBack along csr to compare.
+func (l *lab) maximumBack(lay layout, csr *kernels.CSR, width int, span kernels.Span, exact bool, fill func(r, c int) float32) {
+	defer l.release()
+	rows, cols := csr.Rows(), csr.Cols
+	t := l.trial(lay, "SpMMMaxBack of rows [%d,%d) of %d x %d, width %d", span.Lo, span.Hi, rows, cols, width)
+	g := l.load(csr)
+	dy := t.in("dy", cols, width, fill)
+	arg := t.in("arg", cols, width, func(v, c int) float32 {
+		if (v+c)%6 == 0 {
+			return kernels.ArgBits(int32(l.rng.IntN(3)*1000 - 1))
+		}
+		return kernels.ArgBits(int32(l.rng.IntN(rows)))
+	})
+	dx := t.result("dx", rows, width)
+	t.run(func(s kernels.Stream) { s.SpMMMaxBack(dx.view, g, dy.view, arg.view, span) })
+	listed := make([]map[int32]bool, rows)
+	for r := range listed {
+		listed[r] = map[int32]bool{}
+		for _, v := range csr.Col[csr.RowPtr[r]:csr.RowPtr[r+1]] {
+			listed[r][v] = true
+		}
+	}
+	t.check(dx, span, func(r, c int) value {
+		s := sum{exact: exact}
+		for v := range cols {
+			if listed[r][int32(v)] && int(kernels.ArgOf(arg.img[arg.at(v, c)])) == r {
+				s.add(dy.val(v, c))
+			}
+		}
+		return s.value(0)
+	})
 }
 
 // spmmMaxSpans: bits do not depend on the span.

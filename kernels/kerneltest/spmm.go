@@ -22,7 +22,8 @@ func spmmCases() []Case {
 // gather is one SpMM to compare. The flags say which parts it has.
 type gather struct {
 	rows, cols, width      int
-	degree                 int // of a row; 0: that of toy
+	degree                 int   // of a row; 0: that of toy
+	degrees                []int // of each row; nil: degree
 	span                   kernels.Span
 	val, w, rs, cs         bool
 	self, selfCol, selfW   bool
@@ -38,6 +39,9 @@ func (p gather) operands(t *trial) (g kernels.Graph, x *array, ga kernels.Gather
 	csr := toy(t.rng, p.rows, p.cols, p.val)
 	if p.degree > 0 {
 		csr = crowd(t.rng, p.rows, p.cols, p.degree, p.val)
+	}
+	if p.degrees != nil {
+		csr = uneven(t.rng, p.cols, p.val, p.degrees)
 	}
 	hold(t, "RowPtr", csr.RowPtr)
 	hold(t, "Col", csr.Col)
