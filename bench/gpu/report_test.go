@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// folder makes a folder of steps' files.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// full are the files of a run on a real GPU.
+func full(device string, emulated string) map[string]string {
+	return map[string]string{
+		"steps.jsonl":              `{"step":"selftest","status":"ok","seconds":3}` + "\n" + `{"step":"sanitizer","status":"skipped","seconds":0,"why":"no compute-sanitizer"}` + "\n",
+		"kernels.json":             `{"device":"` + device + `","emulated":` + emulated + `,"gathers":[{"op":"spmm","width":41,"ms":4,"best_ms":3},{"op":"spmmt","width":41,"ms":9,"best_ms":9},{"op":"spmm","width":128,"ms":20,"best_ms":19}]}`,
+		"peers.json":               `{"torch":"2","spmm":[{"width":41,"cusparse_ms":6,"torch_ms":7},{"width":128,"cusparse_ms":19}],"epochs":[{"name":"edges","ms":80},{"name":"csr","ms":60}]}`,
+		"epoch-gcn-fp32-sync.json": `{"epoch_seconds":0.016,"vertices":232965,"edges":114615892,"test_acc":0.9,"device":"cuda:0"}`,
+		"epoch-gcn-tf32-sync.json": `{"epoch_seconds":0.012,"vertices":232965,"edges":114615892,"test_acc":0.9,"device":"cuda:0"}`,
+	}
+}
+
+// verdicts are the goals as text.
+func verdicts(t *testing.T, files map[string]string) string {
+	t.Helper()
+	r, err := collect(folder(t, files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, g := range r.Goals {
+		state := "open: " + g.Why
+		if g.Met != nil {
+			state = map[bool]string{true: "met", false: "missed"}[*g.Met]
+		}
+		lines = append(lines, g.What+" "+g.Goal+" "+state)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestGoals(t *testing.T) {
+	got := verdicts(t, full("NVIDIA H200 9.0", "false"))
+	want := `SpMM, times as fast as cuSPARSE ALG2 (preprocessed), width 41 >= 1 met
+SpMM, times as fast as cuSPARSE ALG2 (preprocessed), width 128 >= 1 missed
+Reddit-sized GCN epoch, ms <= 17 met
+Reddit-sized GCN epoch, times as fast as PyG >= 3 met`
+	if got != want {
+		t.Errorf("goals:\n%s\nwant:\n%s", got, want)
+	}
+	if got := verdicts(t, full("Tesla T4 7.5", "false")); !strings.Contains(got, "open: another GPU: Tesla T4 7.5") {
+		t.Errorf("on another GPU:\n%s", got)
+	}
+	files := full("NVIDIA H200 9.0", "false")
+	files["epoch-gcn-fp32-sync.json"] = strings.Replace(files["epoch-gcn-fp32-sync.json"], "0.016", "0.0215", 1)
+	if got := verdicts(t, files); !strings.Contains(got, "<= 17 missed") || !strings.Contains(got, ">= 3 missed") {
+		t.Errorf("an epoch of 21.5 ms:\n%s", got)
+	}
+	delete(files, "peers.json")
+	if got := verdicts(t, files); !strings.Contains(got, "open: cuSPARSE was not measured") || !strings.Contains(got, "open: PyG was not measured") {
+		t.Errorf("without peers:\n%s", got)
+	}
+	delete(files, "kernels.json")
+	delete(files, "epoch-gcn-fp32-sync.json")
+	if got := verdicts(t, files); strings.Contains(got, "met") || strings.Contains(got, "missed") {
+		t.Errorf("without measurements:\n%s", got)
+	}
+}
+
+// TestEmulated: whatever times the files have, an emulated run shows none.
+func TestEmulated(t *testing.T) {
+	files := full("Emulated 8.0", "true")
+	if got := verdicts(t, files); strings.Count(got, "open: emulated device") != 3 || strings.Contains(got, "met") || strings.Contains(got, "missed") {
+		t.Errorf("goals:\n%s", got)
+	}
+	delete(files, "kernels.json")
+	files["devices.json"] = `{"cuda":{"emulated":true}}`
+	r, err := collect(folder(t, files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Emulated || len(r.Beside) != 0 || strings.Contains(string(text), `"ms":16`) || !strings.Contains(r.Note, "EMULATED") {
+		t.Errorf("an emulated run:\n%s", text)
+	}
+}
+
+func TestBrokenFiles(t *testing.T) {
+	for name, text := range map[string]string{"steps.jsonl": "{", "kernels.json": "[]", "epoch-x.json": "no"} {
+		files := full("NVIDIA H200 9.0", "false")
+		files[name] = text
+		if _, err := collect(folder(t, files)); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is %q: %v", name, text, err)
+		}
+	}
+	if _, err := collect(t.TempDir()); err == nil {
+		t.Error("a folder without steps: no error")
+	}
+}
