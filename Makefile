@@ -30,7 +30,7 @@ NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
 CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... ./lambda/... ./cluster/... $(NATIVE)
 
-.PHONY: help build test test-nocgo test-race test-asan test-arm64 test-rie k8s-test test-netns test-all soak fuzz lint bench bench-kernels bench-lambda bench-cluster accuracy parity ptx check clean
+.PHONY: help build gpu-bench test test-gpu gpu-first gpu-header cubin ptxas nvcc test-arm64-asm test-nocgo test-race test-asan test-arm64 test-rie k8s-test test-netns test-all soak fuzz lint bench bench-kernels bench-lambda bench-cluster accuracy parity ptx check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,12 +39,21 @@ build: ## build bin/dorylus-engine and bin/dorylus-lambda
 	$(GO) build -tags "$(GPU_TAGS)" -ldflags "$(LDFLAGS)" -o bin/ ./cmd/dorylus-engine
 	$(GO) build -tags "$(WORKER_TAGS)" -trimpath -ldflags "-s -w $(STATIC)" -o bin/ ./cmd/dorylus-lambda
 
+gpu-bench:
+	$(GO) build -tags "$(GPU_TAGS)" -o bin/gpu-bench ./bench/gpu
+
 test: ## go vet and all tests
 	$(GO) vet -tags "$(TAGS)" ./...
 	$(GO) test -tags "$(TAGS)" ./...
 	$(GO) vet -tags "$(GPU_TAGS)" $(GPU) ./cmd/dorylus-engine
 	$(GO) test -tags "$(GPU_TAGS)" $(GPU)
 	$(GO) test -tags "$(GPU_TAGS)" -run 'GPU|Driver|Devices' ./cmd/dorylus-engine
+
+test-gpu: ## tests of GPU mode on this machine's GPU (DORYLUS_CUDA_DRIVER names another driver); fails without one
+	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -run '^TestRealGPU$$' ./kernels/cuda/conform
+	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -timeout 30m ./kernels/cuda/...
+	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -timeout 30m -run 'GPU' ./cmd/dorylus-engine
+	DORYLUS_CUDA_DRIVER=$${DORYLUS_CUDA_DRIVER:-libcuda.so.1} $(GO) test -count=1 -run '^TestKernels$$' ./csrc/cuda
 
 test-nocgo: ## vet and tests without any C
 	CGO_ENABLED=0 $(GO) vet ./...
@@ -107,6 +116,28 @@ parity: build ## our models against PyTorch Geometric itself (installs it outsid
 
 ptx: ## make the GPU kernels' PTX again (clang-14); csrc/cuda/ptx.sh --check compares
 	csrc/cuda/ptx.sh
+
+cubin: ## exact images of the GPU kernels for ARCHS (sm_80 sm_90), with nvcc, into bin/cubin
+	@mkdir -p bin/cubin
+	@command -v $${NVCC:-nvcc} >/dev/null || { echo "no nvcc: set NVCC; make nvcc says where one can be had" >&2; exit 1; }
+	for arch in $${ARCHS:-sm_80 sm_90}; do $${NVCC:-nvcc} $${NVCC_FLAGS:-} -std=c++17 -O3 -arch=$$arch -cubin -o bin/cubin/$$arch.cubin csrc/cuda/all.cu || exit 1; done
+
+ptxas: ## assemble the GPU kernels with ptxas of CUDA 12 and 13, compile them with nvcc and newer clang; fetches them (bench/gpu/toolkit.sh)
+	bench/gpu/compile.sh
+
+nvcc: ## of these, nvcc of CUDA 12 and 13 only
+	OUT=$${OUT:-/dev/null} bench/gpu/compile.sh nvcc
+
+gpu-header: ## our cuda.h against those of CUDA 12 and 13; fetches them
+	@mkdir -p bin
+	$(GO) run ./bench/gpu/header -o bin/cuda_asserts.c csrc/include/cuda.h
+	@eval "$$(bench/gpu/toolkit.sh)" && for h in "$$HEADER12" "$$HEADER13"; do bench/gpu/header.sh bin/cuda_asserts.c "$$(dirname "$$h")" || exit 1; done
+
+gpu-first: build gpu-bench ## pack what a first run on a GPU machine needs, without Go there: bin/gpu-first.tar.gz
+	TAGS="$(GPU_TAGS)" GO="$(GO)" bench/gpu/pack.sh bin/gpu-first.tar.gz
+
+test-arm64-asm: ## what is written for arm64 in assembly, under qemu-user
+	bench/gpu/arm64.sh
 
 check: lint test-all fuzz ## all of the above but the benchmarks: before pushing
 

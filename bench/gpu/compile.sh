@@ -75,6 +75,6 @@ list() { local s=; for v in "$@"; do s+="${s:+, }\"$v\""; done; printf '[%s]' "$
       print "  }\n}"
     }'
 } >"$work/json"
-mv "$work/json" "$out"
+cat "$work/json" >"$out"
 echo "compile.sh: wrote $out" >&2
 exit $status

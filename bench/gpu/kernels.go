@@ -42,7 +42,7 @@ type gather struct {
 	Bytes int64 `json:"bytes"`
 	Least int64 `json:"least_bytes"`
 	// Error is the largest difference from the processor's, of the sum of the values' sizes.
-	Error float64 `json:"error"`
+	Error float64 `json:"error,omitempty"`
 	*Times
 	// Of the rate that a copy within the L2 cache reaches, and one through memory.
 	OfL2     float64 `json:"of_l2_rate,omitempty"`

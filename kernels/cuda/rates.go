@@ -31,11 +31,11 @@ type Rates struct {
 // L2 is the bytes of a device's level-2 cache.
 func (d *Device) L2() int64 { return int64(d.info.L2) }
 
-// Rates measures, with copies of some bytes (at least 1 MiB) and several rounds, of which
+// Rates measures, with copies of some bytes (at least 64 KiB) and several rounds, of which
 // the best counts. It takes three times as much of the device's memory, and as much
 // pinned memory of the host's. Those of an emulated device mean nothing.
 func (d *Device) Rates(bytes int64, rounds int) (Rates, error) {
-	const unit = 1 << 20
+	const unit = 64 << 10
 	bytes = max(bytes/unit, 1) * unit
 	r := Rates{Bytes: bytes}
 	err := d.do(func(x *runner) error { return x.rates(&r, max(rounds, 1)) }, "measure rates with %s", bytesText(bytes))
@@ -78,9 +78,13 @@ func (x *runner) measure(r *Rates, rounds int, from, to event) error {
 		return err
 	}
 	pageable := make([]byte, n)
-	l2 := min(n, max(int64(x.d.info.L2)/4, 1<<20))
+	l2 := min(n, max(int64(x.d.info.L2)/4, 1<<16))
 	const times = 20
-	const cols, launches = 256, 500
+	const cols = 256
+	launches := 500
+	if x.d.Emulated() {
+		launches = 5 // which are slow, and mean nothing
+	}
 	rows := n / 4 / cols
 	m := func(p address) mat { return mat{p, cols, int(rows), cols} }
 	for _, part := range []struct {
@@ -102,14 +106,14 @@ func (x *runner) measure(r *Rates, rounds int, from, to event) error {
 		{&r.PinnedDown, n, func() error { return x.compute.Download(pinned, a, n) }},
 		{&r.PageableUp, n, func() error { return x.c.Upload(a, pageable) }},
 		{&r.PageableDown, n, func() error { return x.c.Download(pageable, a) }},
-		{&r.Launch, launches, func() error {
+		{&r.Launch, int64(launches), func() error {
 			begun := time.Now()
 			for range launches {
 				if err := x.launch("dk_zero", 1, mat{a, 4, 1, 1}, int64(1), int32(1), int32(0)); err != nil {
 					return err
 				}
 			}
-			r.Queue = time.Since(begun).Seconds() * 1e6 / launches
+			r.Queue = time.Since(begun).Seconds() * 1e6 / float64(launches)
 			return nil
 		}},
 	} {
