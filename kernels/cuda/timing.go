@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"dorylus/kernels"
+	"dorylus/kernels/spill"
 )
 
 // Time is the milliseconds that a device takes for the ops that queue queues on s, a
@@ -12,10 +13,11 @@ import (
 // compute stream. It waits for them, and for what was queued before. Times of an emulated
 // device mean nothing.
 func Time(s kernels.Stream, ops func()) (milliseconds float64, err error) {
-	if in, wrapped := s.(interface{ Unwrap() kernels.Stream }); wrapped {
-		s = in.Unwrap()
+	lower := any(s)
+	if streamed, ok := s.(*spill.Stream); ok {
+		lower = streamed.Lower
 	}
-	q, ok := s.(*queue)
+	q, ok := lower.(*queue)
 	if !ok {
 		return 0, fmt.Errorf("time ops on a stream (%T) that is not one of a GPU", s)
 	}
@@ -31,7 +33,7 @@ func Time(s kernels.Stream, ops func()) (milliseconds float64, err error) {
 	stamp(&from)
 	ops()
 	stamp(&to)
-	err = q.Wait()
+	err = s.Wait()
 	if from == nil && to == nil {
 		return 0, err
 	}
