@@ -313,11 +313,11 @@ func (o Op) Arena() int64 {
 	return 128 << 10
 }
 
-// Same says where values differ: bit by bit, or by more than a part in 100,000.
+// Same says where values differ: bit by bit, or by more than 1e-4 of the larger of 1 and the value.
 func Same(want, got []float32, exact bool) error {
 	for i := range want {
 		w, g := float64(want[i]), float64(got[i])
-		if math.Float32bits(want[i]) == math.Float32bits(got[i]) || !exact && math.Abs(w-g) <= 1e-5*(1+math.Abs(w)) {
+		if math.Float32bits(want[i]) == math.Float32bits(got[i]) || !exact && math.Abs(w-g) <= 1e-4*math.Max(1, math.Abs(w)) {
 			continue
 		}
 		return fmt.Errorf("value %d of %d is %v, want %v", i, len(want), g, w)

@@ -1,0 +1,115 @@
+//go:build cuda && cgo && linux && (amd64 || arm64)
+
+package conform
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"dorylus/csrc/cuemu"
+	"dorylus/kernels"
+	"dorylus/kernels/cuda"
+	"dorylus/kernels/kerneltest"
+	"dorylus/kernels/spill"
+	"dorylus/kernels/spill/spilltest"
+)
+
+// spilling opens a device that keeps every matrix in host memory.
+func spilling(driver string, memory, arena int64, tile int) (*cuda.Device, error) {
+	d, err := cuda.Open(cuda.Options{Driver: driver, Memory: memory})
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Apply(spill.Everything(arena, tile)); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// TestSpilledConformance runs a part of the conformance suite with every operand in host
+// memory: one width of each op, and what has no widths.
+func TestSpilledConformance(t *testing.T) {
+	driver := cuemu.Driver(t)
+	var emu *cuemu.Control
+	if !cuemu.OnGPU() {
+		emu, _ = emulated(t, "")
+	}
+	for i, c := range kerneltest.Cases() {
+		if _, width, cut := strings.Cut(c.Name, "width="); cut && width != "9" || strings.Contains(c.Name, "large") || strings.Contains(c.Name, "x602") || strings.Contains(c.Name, "x41") {
+			continue
+		}
+		t.Run(c.Name, func(t *testing.T) {
+			detail := ""
+			if emu != nil {
+				if err := emu.Restart(fmt.Sprintf("seed=%d;early=%d", i+1, i%3*20)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := c.Check(func() (kernels.Device, error) { return spilling(driver, 0, 2<<20, 0) })
+			if emu != nil {
+				detail = fmt.Sprintf("; the emulated device with seed=%d;early=%d: %s", i+1, i%3*20, emu.Detail())
+				if err := leaked(emu); err != nil {
+					t.Error(err)
+				}
+			}
+			if err != nil {
+				t.Errorf("%v%s", err, detail)
+			}
+		})
+	}
+}
+
+// TestSpilledEqualsResident: every op on matrices of many tiles in many pieces gives what
+// it gives on resident ones, twice the same bits, whatever order copies and kernels run in.
+func TestSpilledEqualsResident(t *testing.T) {
+	driver := cuemu.Driver(t)
+	var emu *cuemu.Control
+	if !cuemu.OnGPU() {
+		emu, _ = emulated(t, "")
+	}
+	restart := func(t *testing.T, spec string) {
+		if emu != nil {
+			if err := emu.Restart(spec); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, o := range spilltest.Ops {
+		t.Run(o.Name, func(t *testing.T) {
+			restart(t, "")
+			d, err := cuda.Open(cuda.Options{Driver: driver})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := spilltest.Outcome(t, d, o)
+			var first [][]float32
+			for seed := range 2 {
+				restart(t, fmt.Sprintf("seed=%d;early=%d", seed+1, seed*40))
+				d, err := spilling(driver, 0, o.Arena(), 8)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := spilltest.Outcome(t, d, o)
+				if first == nil {
+					first = got
+				}
+				for i := range want {
+					if err := spilltest.Same(want[i], got[i], false); err != nil {
+						t.Errorf("operand %d of %v, seed %d: streamed and resident: %v", i, o.Shapes, seed, err)
+					}
+					if err := spilltest.Same(first[i], got[i], true); err != nil {
+						t.Errorf("operand %d of %v, seed %d: two streamed runs: %v", i, o.Shapes, seed, err)
+					}
+				}
+				if emu == nil {
+					continue
+				}
+				if err := leaked(emu); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
