@@ -158,7 +158,9 @@ DK_API cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction func,
   return CUDA_SUCCESS;
 }
 
-/* Judges argument i of op by its type and box; a bad address shows when the kernel runs. */
+/* Judges argument i of op by its type and box; a bad address shows when the kernel runs.
+ * A kernel that is given some rows of a matrix gets the address at which row 0 would lie,
+ * where there may be nothing: only accesses fault there. */
 static CUresult check(Op &op, size_t i, const Context *ctx) {
   const Kernel *k = op.launch.kernel;
   const uint64_t box = op.launch.args[i];
@@ -177,7 +179,7 @@ static CUresult check(Op &op, size_t i, const Context *ctx) {
   case 'p': {
     if (!box) return CUDA_SUCCESS;
     const Region *r = mem.find(box);
-    if (!r) return mem.ours(box) ? later("the memory was freed") : wrong("neither device nor pinned memory");
+    if (!r) return mem.ours(box) ? CUDA_SUCCESS : wrong("neither device nor pinned memory");
     if (r->kind == Kind::Device && r->device != ctx->device && !ctx->peers.count(r->device))
       return later("memory of another device without peer access");
     return CUDA_SUCCESS;

@@ -9,6 +9,7 @@ namespace dk {
 namespace {
 
 constexpr size_t kWindow = size_t{1} << 38; /* of addresses, reserved at a time */
+constexpr size_t kMargin = size_t{1} << 28; /* of them in front of the first allocation */
 constexpr unsigned char kFresh = 0xff;      /* float: NaN */
 constexpr size_t kAlign = 256;
 
@@ -31,7 +32,7 @@ char *Memory::pages(size_t n) {
   for (size_t size = kWindow; size >= n + 2 * page() && size >= (size_t{1} << 24); size /= 4) {
     void *m = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m == MAP_FAILED) continue;
-    windows_[reinterpret_cast<uintptr_t>(m)] = Window{static_cast<char *>(m), size, page()};
+    windows_[reinterpret_cast<uintptr_t>(m)] = Window{static_cast<char *>(m), size, size > 4 * kMargin ? kMargin : page()};
     return pages(n);
   }
   return nullptr;

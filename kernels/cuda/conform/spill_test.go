@@ -84,6 +84,11 @@ func TestSpilledEqualsResident(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := spilltest.Outcome(t, d, o)
+			defer func() {
+				if emu != nil && t.Failed() {
+					t.Logf("the emulated device says: %s", emu.Detail())
+				}
+			}()
 			var first [][]float32
 			for seed := range 2 {
 				restart(t, fmt.Sprintf("seed=%d;early=%d", seed+1, seed*40))
