@@ -1,6 +1,10 @@
 package spill
 
-import "dorylus/kernels"
+import (
+	"fmt"
+
+	"dorylus/kernels"
+)
 
 // rowOf gives row r of a matrix of the host or of a spilled one.
 func rowOf(m *kernels.Mat, v view, r int, f func(c int, values []float32)) {
@@ -9,6 +13,15 @@ func rowOf(m *kernels.Mat, v view, r int, f func(c int, values []float32)) {
 		return
 	}
 	v.row(r, f)
+}
+
+// own panics at a matrix of the host, which no device has.
+func own(op string, ms ...*kernels.Mat) {
+	for _, m := range ms {
+		if m.Host != nil && m.Rows > 0 && m.Cols > 0 {
+			panic(&kernels.ShapeError{Op: op, Msg: fmt.Sprintf("a matrix of %d x %d in the host's memory, want one of the device", m.Rows, m.Cols)})
+		}
+	}
 }
 
 // onHost says whether the host can read m.
@@ -66,9 +79,10 @@ func (s *Stream) GatherRows(dst, src *kernels.Mat, ids []int32) {
 		return
 	}
 	kernels.CheckGatherRows(dst, src, ids)
+	own("GatherRows", dst)
 	cols := src.Cols
 	switch {
-	case onHost(dst) && onHost(src):
+	case Spilled(dst) && onHost(src):
 		s.between("GatherRows", dst, src, len(ids), func(i int, d, v view) {
 			rowOf(src, v, int(ids[i]), func(c int, from []float32) { copyInto(dst, d, i, c, from) })
 		})
@@ -110,8 +124,9 @@ func (s *Stream) ScatterRows(dst, src *kernels.Mat, ids []int32) {
 		return
 	}
 	kernels.CheckScatterRows(dst, src, ids)
+	own("ScatterRows", dst, src)
 	switch {
-	case onHost(dst) && onHost(src):
+	case Spilled(dst) && Spilled(src):
 		s.between("ScatterRows", dst, src, len(ids), func(i int, d, v view) {
 			rowOf(src, v, i, func(c int, from []float32) { copyInto(dst, d, int(ids[i]), c, from) })
 		})
@@ -150,6 +165,7 @@ func (s *Stream) AddRows(dst, src *kernels.Mat, ids []int32) {
 		return
 	}
 	kernels.CheckAddRows(dst, src, ids)
+	own("AddRows", dst, src)
 	add := func(d view, to int32, c int, from []float32) {
 		if to < 0 {
 			return
@@ -163,7 +179,7 @@ func (s *Stream) AddRows(dst, src *kernels.Mat, ids []int32) {
 		})
 	}
 	switch {
-	case Spilled(dst) && onHost(src):
+	case Spilled(dst) && Spilled(src):
 		s.between("AddRows", dst, src, len(ids), func(i int, d, v view) {
 			rowOf(src, v, i, func(c int, from []float32) { add(d, ids[i], c, from) })
 		})
