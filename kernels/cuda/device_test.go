@@ -119,3 +119,38 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestClosedStream: ops after Close do nothing, and Wait says so, once.
+func TestClosedStream(t *testing.T) {
+	d := newDeviceDriver("", 0)
+	dev, err := open(d, Options{Precision: "fp32", Announce: func(string) {}}, func(string) []byte { return nil }, 512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := dev.Alloc(3, 4)
+	s, err2 := dev.NewStream()
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Close(), s.Close()); err != nil {
+		t.Error(err)
+	}
+	s.Zero(m)
+	s.Zero(m)
+	if err := s.Wait(); err == nil || err.Error() != "cuda:0: Zero: the stream is closed" {
+		t.Errorf("an op on a closed stream: %v", err)
+	}
+	if err := s.Wait(); err != nil || d.calls["Launch"] != 0 {
+		t.Errorf("and then: %v, %d launches", err, d.calls["Launch"])
+	}
+	dev.Free(m)
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := dev.NewStream(); !errors.Is(err, errClosed) {
+		t.Errorf("a stream of a closed device: %v", err)
+	}
+	if err := dev.Close(); err != nil {
+		t.Errorf("closed again: %v", err)
+	}
+}

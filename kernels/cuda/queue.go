@@ -123,10 +123,10 @@ func (x *runner) runAll(ops []*op) error {
 		if err == nil {
 			continue
 		}
-		err = fmt.Errorf("%s: %s: %w", x.d.name, o, err)
-		if e := x.finish(); e != nil && !errors.Is(err, e) {
-			err = fmt.Errorf("%w (and waiting for the ops before it: %w)", err, e)
+		if e := x.finish(); e != nil && codeOf(e) != codeOf(err) { // an op before it, which may have lost the context
+			return fmt.Errorf("%s: waiting for what comes before %s: %w (and the op itself: %w)", x.d.name, o, e, err)
 		}
+		err = fmt.Errorf("%s: %s: %w", x.d.name, o, err)
 		return err
 	}
 	err := x.finish()

@@ -196,6 +196,27 @@ func TestEmulatedOps(t *testing.T) {
 	}
 }
 
+// TestEmulatedCause: where an op fails, and waiting for those before it shows that the
+// context is lost, the loss comes first.
+func TestEmulatedCause(t *testing.T) {
+	_, lib := emulated(t, "fault=dk_add:700;fault=cuMemcpyHtoDAsync@2:1")
+	b := open(t, cuda.Options{Driver: lib})
+	x := b.put(3, 4, make([]float32, 12))
+	b.wait()
+	b.s.Add(x, x, x)
+	b.s.Put(x, make([]float32, 12))
+	err := b.s.Wait()
+	var e *cuda.Error
+	if !errors.As(err, &e) || e.Code != 700 || !contains(err, "waiting for what comes before Put (3 x 4): ") || !contains(err, "CUDA error 1:") {
+		t.Errorf("%v, want code 700 before code 1", err)
+	}
+	if _, again := b.d.Alloc(1, 1); again == nil || again.Error() != err.Error() {
+		t.Errorf("then: %v, want the same error", again)
+	}
+	b.d.Free(x)
+	b.close()
+}
+
 // TestEmulatedMemory: the limit is kept, what does not fit is an error that says what
 // was asked for, and memory that comes back is used again.
 func TestEmulatedMemory(t *testing.T) {
