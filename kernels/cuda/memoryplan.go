@@ -1,0 +1,14 @@
+package cuda
+
+import "dorylus/kernels/spill"
+
+// MakePlan is spill.MakePlan with what a Device takes besides: memory for transfers, and
+// what its blocks are rounded up by.
+func MakePlan(b spill.Budget, needs []spill.Need) *spill.Plan {
+	all := []spill.Need{{Name: "transfers", Bytes: chunkBytes * chunkCount}}
+	for _, n := range needs {
+		n.Bytes += (n.Bytes + 15) / 16 // see BlockBytes
+		all = append(all, n)
+	}
+	return spill.MakePlan(b, all)
+}
