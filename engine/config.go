@@ -168,8 +168,16 @@ type Config struct {
 	WirePrecision string `flag:"wire-precision"`
 	// Chaos injects faults into a local service, by seed; "" (default): none.
 	Chaos string `flag:"chaos"`
-	// Precision is that of dense products: "fp32" (default, the only one so far).
+	// Precision is "fp32" (default); with Mode gpu also "tf32", to which the operands of
+	// products are rounded, or "bf16", in which rows are gathered too. Sums are in fp32.
 	Precision string `flag:"precision"`
+	// GPU names the GPUs of mode gpu by the driver's numbers, as "0" or "0,1"; several
+	// share the graph. "auto" (default): the first that can be used, of several servers on
+	// a machine to each its own.
+	GPU string `flag:"gpu"`
+	// GPUMemory is the most device memory to take of each: a share of what is free, default
+	// "90%", or bytes with or without a unit ("12GiB").
+	GPUMemory string `flag:"gpu-memory"`
 	// Device is the kernel set: "auto" (default: the best this CPU has), "ref"
 	// (plain Go, slow), "cpu", "cpu/scalar", "cpu/avx2", "cpu/avx512".
 	Device string `flag:"device"`
@@ -253,6 +261,8 @@ func (c Config) WithDefaults() Config {
 	text(&c.LambdaFallback, "local")
 	text(&c.WirePrecision, "fp32")
 	text(&c.Precision, "fp32")
+	text(&c.GPU, "auto")
+	text(&c.GPUMemory, "90%")
 	text(&c.Device, "auto")
 	text(&c.Progress, "auto")
 	count(&c.LambdaMemory, 1769)

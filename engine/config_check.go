@@ -26,7 +26,7 @@ var (
 	Metrics           = []string{"accuracy", "micro-f1", "macro-f1", "roc-auc"}
 	WeightDecayScopes = []string{"first", "weights", "all"}
 	Pipelines         = []string{"sync", "async"}
-	Precisions        = []string{"fp32"}
+	Precisions        = []string{"fp32", "tf32", "bf16"}
 	LambdaTransports  = []string{"stream", "inline"}
 	LambdaFallbacks   = []string{"local", "fail"}
 	WirePrecisions    = []string{"fp32", "bf16", "fp16"}
@@ -176,8 +176,8 @@ func (c Config) checkPipeline(k *checker) {
 	k.within("async-wait", c.AsyncWait, 0, math.Nextafter(1, 2), "give a share of the time: 0 for never, 0.5, at most 1")
 	k.atLeast("intervals", c.Intervals, 0, ", 0 to choose automatically")
 	k.atLeast("threads", c.Threads, 0, ", 0 for one per core")
-	k.oneOf("precision", c.Precision, Precisions)
 	k.oneOf("device", c.Device, Devices)
+	c.checkGPU(k)
 	c.checkLambda(k)
 }
 

@@ -11,6 +11,7 @@ import (
 	"math"
 	"strings"
 
+	"dorylus/engine"
 	"dorylus/engine/sink"
 )
 
@@ -39,12 +40,50 @@ type Mode struct {
 	// Curves has one curve per run.
 	Curves []Curve `json:"-"`
 
+	// NotRun says why the mode was not run; "" if it was. There is nothing else then but
+	// Name, Mode and Pipeline.
+	NotRun string `json:"-"`
+
 	short bool // a run has not come to the target, or to its end
+}
+
+// Skip adds a mode that cannot be run here.
+func (c *Comparison) Skip(name, mode, pipeline, why string) {
+	nan := sink.Number(math.NaN())
+	m := Mode{Name: name, NotRun: why, Relative: nan}
+	m.Mode, m.Pipeline = mode, pipeline
+	for _, x := range []*sink.Number{&m.EpochsRun, &m.BestEpoch, &m.Loss, &m.TrainAcc, &m.ValAcc, &m.TestAcc, &m.EpochSeconds, &m.TotalSeconds, &m.Value} {
+		*x = nan
+	}
+	c.Modes = append(c.Modes, m)
+}
+
+// Ran is c without the modes that were not run.
+func (c *Comparison) Ran() *Comparison {
+	ran := &Comparison{Target: c.Target, Runs: c.Runs}
+	for _, m := range c.Modes {
+		if m.NotRun == "" {
+			ran.Modes = append(ran.Modes, m)
+		}
+	}
+	return ran
+}
+
+// MarshalJSON implements json.Marshaler.
+func (m Mode) MarshalJSON() ([]byte, error) {
+	if m.NotRun != "" {
+		return json.Marshal(map[string]string{"name": m.Name, "mode": m.Mode, "pipeline": m.Pipeline, "not_run": m.NotRun})
+	}
+	type plain Mode
+	return json.Marshal(plain(m))
 }
 
 // Add takes the summary of a mode's runs, merged, and their curves.
 func (c *Comparison) Add(name string, s sink.Summary, curves []Curve) {
-	m := Mode{Summary: s, Name: name, Curves: curves, Relative: sink.Number(math.NaN())}
+	m := Mode{Summary: s.Timed(), Name: name, Curves: curves, Relative: sink.Number(math.NaN())}
+	if s.Emulated {
+		m.Curves = nil // over seconds and dollars
+	}
 	if c.Target > 0 {
 		reached := len(m.runs()) >= c.Runs && m.count("target") == len(m.runs())
 		m.Reached = &reached
@@ -54,11 +93,14 @@ func (c *Comparison) Add(name string, s sink.Summary, curves []Curve) {
 	if !m.short && !m.Value.Known() {
 		m.Why = "its cost is not known: " + lastPart(m.CostNote)
 	}
+	if s.Emulated && !m.short {
+		m.Why = engine.EmulatedNote
+	}
 	if m.short {
 		m.Value = sink.Number(math.NaN())
 	}
 	first := m.Value
-	if len(c.Modes) > 0 {
+	if len(c.Modes) > 0 { // relative to a mode that was not run there is nothing
 		first = c.Modes[0].Value
 	}
 	if m.Value.Known() && first.Known() {

@@ -36,7 +36,7 @@ func colour(mode int) color.Color { return colours[mode%len(colours)] }
 // Plot is a picture in one of Formats: the metric over seconds and over dollars, one
 // curve per run, and a bar of value per mode. of says what the curves show.
 func (c *Comparison) Plot(format, of string) ([]byte, error) {
-	panels, err := c.panels(of)
+	panels, err := c.Ran().panels(of)
 	if err != nil {
 		return nil, fmt.Errorf("plot the comparison: %w", err)
 	}

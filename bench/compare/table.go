@@ -18,12 +18,26 @@ func (c *Comparison) Text() string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintln(&b, c.head())
-	fmt.Fprintln(&b)
-	c.table().write(&b)
-	fmt.Fprintln(&b)
-	for _, note := range c.notes() {
+	ran := c.Ran()
+	if len(ran.Modes) > 0 {
+		fmt.Fprintln(&b, ran.head())
+		fmt.Fprintln(&b)
+		ran.table().write(&b)
+		fmt.Fprintln(&b)
+	}
+	for _, m := range c.Modes {
+		if m.NotRun != "" {
+			fmt.Fprintf(&b, "%s: not run: %s\n", m.Name, m.NotRun)
+		}
+	}
+	if len(ran.Modes) == 0 {
+		return b.String()
+	}
+	for _, note := range ran.notes() {
 		fmt.Fprintln(&b, note)
+	}
+	if first := &c.Modes[0]; first.NotRun != "" {
+		fmt.Fprintf(&b, "No relative values, since the first mode, %s, was not run.\n", first.Name)
 	}
 	return b.String()
 }
@@ -103,7 +117,13 @@ func (c *Comparison) numbers(g *grid, name string, fit func(...float64) scale, g
 		values = append(values, c.Modes[i].over(get).mean)
 	}
 	s := fit(values...)
-	g.row(name, each(c, func(m *Mode) string { return prefix(m) + s.text(m.over(get)) }))
+	g.row(name, each(c, func(m *Mode) string {
+		text := s.text(m.over(get))
+		if text == unknown {
+			return text
+		}
+		return prefix(m) + text
+	}))
 }
 
 func bare(*Mode) string { return "" }
@@ -160,7 +180,9 @@ func (c *Comparison) tasks(g *grid) {
 	for i := range c.Modes {
 		for kind, t := range c.Modes[i].TaskSeconds {
 			sums[i] += float64(t)
-			all[kind] += t
+			if t.Known() {
+				all[kind] += t
+			}
 		}
 	}
 	maps.DeleteFunc(all, func(_ string, t sink.Number) bool { return t == 0 })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,6 +52,7 @@ type Kubernetes struct {
 	// and OutFolder, in graph servers. EnvSecret's keys become variables, for s3://.
 	DataClaim, OutClaim, EnvSecret, ServiceAccount string
 	CPU, Memory, ParamCPU, ParamMemory             string // quantities; "": not asked for
+	GPUs                                           int    // of a graph server, as the limit nvidia.com/gpu; 0: none
 	NodeSelector                                   map[string]string
 	Common, Train                                  []string // flags of all servers, and of graph servers
 }
@@ -93,6 +95,9 @@ func (k *Kubernetes) check() error {
 		if q.value != "" && !quantity.MatchString(q.value) {
 			bad("--%s=%s: give a quantity as 500m, 4 or 16Gi", q.flag, q.value)
 		}
+	}
+	if k.GPUs < 0 {
+		bad("--gpus=%d: give 0 or more", k.GPUs)
 	}
 	return errors.Join(errs...)
 }
@@ -222,12 +227,12 @@ func (k *Kubernetes) container(r member.Role) container {
 		VolumeMounts:    []mount{{"certs", CertsFolder, true}, {"tmp", "/tmp", false}},
 	}
 	c.Args = append(c.Args, k.Common...)
-	cpu, memory := k.ParamCPU, k.ParamMemory
+	cpu, memory, gpus := k.ParamCPU, k.ParamMemory, 0
 	if r == member.Graph {
 		c.Args = append(c.Args, k.Train...)
-		cpu, memory = k.CPU, k.Memory
+		cpu, memory, gpus = k.CPU, k.Memory, k.GPUs
 	}
-	c.Resources = limits(cpu, memory)
+	c.Resources = limits(cpu, memory, gpus)
 	if k.EnvSecret != "" {
 		c.EnvFrom = []envFrom{{named{k.EnvSecret}}}
 	}
@@ -246,14 +251,17 @@ func (k *Kubernetes) container(r member.Role) container {
 }
 
 // limits are requests, and memory as the limit too: a server that exceeds it is killed
-// and named, instead of taking others with it.
-func limits(cpu, memory string) resources {
+// and named, instead of taking others with it. GPUs are a limit alone, which requests them.
+func limits(cpu, memory string, gpus int) resources {
 	r := resources{Requests: map[string]string{}, Limits: map[string]string{}}
 	if cpu != "" {
 		r.Requests["cpu"] = cpu
 	}
 	if memory != "" {
 		r.Requests["memory"], r.Limits["memory"] = memory, memory
+	}
+	if gpus > 0 {
+		r.Limits["nvidia.com/gpu"] = strconv.Itoa(gpus)
 	}
 	return r
 }

@@ -49,7 +49,7 @@ type jobSet3 struct {
 func sample() Kubernetes {
 	return Kubernetes{
 		Name: "reddit", Namespace: "ml", Image: "registry.example/dorylus:1", Program: "/dorylus-engine", API: JobSets, Graphs: 4, Params: 2, Port: 7070, MaxRestarts: 5,
-		Ready: 10 * time.Minute, CertsSecret: "reddit-certs", DataClaim: "graphs", OutClaim: "runs", EnvSecret: "aws", CPU: "8", Memory: "64Gi", ParamCPU: "500m",
+		Ready: 10 * time.Minute, CertsSecret: "reddit-certs", DataClaim: "graphs", OutClaim: "runs", EnvSecret: "aws", CPU: "8", Memory: "64Gi", ParamCPU: "500m", GPUs: 2,
 		NodeSelector: map[string]string{"pool": "c5n"}, Train: []string{"--data=/data/reddit", "--out=/out/RUN", "--model=gat"},
 	}
 }
@@ -207,6 +207,9 @@ func checkJob(t *testing.T, k *Kubernetes, role member.Role, j *batchv1.JobSpec,
 		t.Errorf("%s: arguments %q, environment %v", role, c.Args, c.EnvFrom)
 	}
 	if graph && c.Resources.Limits.Memory().String() != "64Gi" || !graph && c.Resources.Requests.Cpu().String() != "500m" {
+		t.Errorf("%s: resources %v", role, c.Resources)
+	}
+	if gpus, ok := c.Resources.Limits["nvidia.com/gpu"]; ok != graph || graph && gpus.String() != "2" {
 		t.Errorf("%s: resources %v", role, c.Resources)
 	}
 }

@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,9 +19,41 @@ const Unpriced = "none"
 // named: the graph servers of the paper, or its GPU server.
 func DefaultInstance(mode string) string {
 	if mode == "gpu" {
-		return "p3.2xlarge"
+		return GPUInstance(1)
 	}
 	return "c5n.2xlarge"
+}
+
+// GPUInstance is the least of the paper's family of GPU servers that has so many GPUs; ""
+// if none has.
+func GPUInstance(gpus int) string {
+	switch {
+	case gpus <= 1:
+		return "p3.2xlarge"
+	case gpus <= 4:
+		return "p3.8xlarge"
+	case gpus <= 8:
+		return "p3.16xlarge"
+	}
+	return ""
+}
+
+// HasGPUs refuses an instance type, with or without ":spot", that has fewer GPUs than a run
+// uses on one server.
+func (t *Table) HasGPUs(name string, gpus int) error {
+	if name == Unpriced {
+		return nil
+	}
+	x, err := t.Lookup(strings.TrimSuffix(name, spotSuffix))
+	switch {
+	case err != nil:
+		return err
+	case x.GPUs == 0:
+		return fmt.Errorf("%s has no GPU (or your own table of prices does not say so, by gpus); the run uses %d on a server, as %s has", x.Type, gpus, cmp.Or(GPUInstance(gpus), "no type that is known"))
+	case x.GPUs < gpus:
+		return fmt.Errorf("%s has %d GPUs; the run uses %d on a server", x.Type, x.GPUs, gpus)
+	}
+	return nil
 }
 
 // Lookup finds an instance type. The error names one that is written alike.

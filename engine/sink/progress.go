@@ -45,6 +45,7 @@ type Progress struct {
 
 	start   engine.RunStart
 	opened  bool
+	onGPUs  bool              // it has been said on which
 	pending *engine.EpochDone // not shown yet: its evaluation may follow
 	skipped *engine.EpochDone // the latest epoch, if it was passed over
 	eval    *engine.Evaluated // the latest
@@ -65,6 +66,7 @@ func (p *Progress) Event(e engine.Event) {
 	case engine.RunStart:
 		p.start, p.since = e, p.now()
 		p.pending, p.skipped, p.eval, p.times = nil, nil, nil, nil
+		p.onGPUs = p.onGPUs && p.Brief
 		p.opening()
 	case engine.EpochDone:
 		p.flush(false)
@@ -76,6 +78,8 @@ func (p *Progress) Event(e engine.Event) {
 		}
 	case engine.Warned:
 		p.note("warning: " + e.Message)
+	case engine.GPUUsed:
+		p.gpus(e)
 	case engine.Retried:
 		p.note(fmt.Sprintf("retry: %v, attempt %d: %s", e.Task, e.Attempt, e.Cause))
 	case engine.OwnCores:

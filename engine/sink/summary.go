@@ -81,7 +81,12 @@ type Summary struct {
 	Intervals int    `json:"intervals"`
 	Threads   int    `json:"threads"`
 	Device    string `json:"device"`
-	Version   string `json:"version"`
+	// Emulated: all or a part of the run was on the emulated device of the tests, so that
+	// times say nothing and there is no cost. GPUs and Precision are those of mode gpu.
+	Emulated  bool         `json:"emulated,omitempty"`
+	GPUs      []engine.GPU `json:"gpus,omitempty"`
+	Precision string       `json:"precision,omitempty"`
+	Version   string       `json:"version"`
 
 	Runs []Summary `json:"runs,omitempty"`
 }

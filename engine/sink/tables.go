@@ -57,9 +57,17 @@ func (t *Tally) accuracyTable(b *strings.Builder) {
 			mark = " best"
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", e+1, digits(Number(rec.run.Loss)), percent(Number(ev.Train)),
-			percent(Number(ev.Val)), percent(Number(ev.Test)), seconds(Number(rec.run.Took)), mark)
+			percent(Number(ev.Val)), percent(Number(ev.Test)), seconds(t.took(rec.run.Took)), mark)
 	}
 	w.Flush()
+}
+
+// took is a time, unless it is that of an emulated device.
+func (t *Tally) took(x float64) Number {
+	if t.emulated {
+		return Number(math.NaN())
+	}
+	return Number(x)
 }
 
 // classTables has a line per class and, of one label a row, the confusions.
@@ -90,6 +98,10 @@ func fits(e *engine.Classes) bool {
 
 // taskTable is worker time by kind, and how much of the epochs it makes up.
 func (t *Tally) taskTable(b *strings.Builder) {
+	if t.emulated {
+		fmt.Fprintf(b, "No times of tasks: %s.\n", engine.EmulatedNote)
+		return
+	}
 	s := t.Summary()
 	counts := map[string]int64{}
 	epochTime, training, all := 0.0, 0.0, 0.0

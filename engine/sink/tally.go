@@ -19,9 +19,12 @@ type Tally struct {
 	metric  string
 	classes *engine.Classes
 	wired   *engine.Wired // since the last start, of all servers
-	before  engine.Wired  // of the runs that this one goes on with
-	servers []engine.ServerDone
-	epochs  map[int]*epochTally
+	gpu     *engine.GPUUsed
+	// emulated: a part of the run was on an emulated device.
+	emulated bool
+	before   engine.Wired // of the runs that this one goes on with
+	servers  []engine.ServerDone
+	epochs   map[int]*epochTally
 }
 
 // epochTally is what is known of one epoch.
@@ -68,6 +71,8 @@ func (t *Tally) Event(e engine.Event) {
 			t.wired = &engine.Wired{}
 		}
 		t.wired.Add(e)
+	case engine.GPUUsed:
+		t.gpu, t.emulated = &e, t.emulated || e.Emulated
 	case engine.ServerDone:
 		t.servers = append(t.servers, e)
 		t.peak = max(t.peak, e.PeakMem) // of one server: what a machine has to have
@@ -82,7 +87,7 @@ func (t *Tally) resume(s engine.RunStart) {
 	if t.wired != nil {
 		t.before.Add(*t.wired)
 	}
-	t.start, t.done, t.classes, t.servers, t.wired = s, nil, nil, nil, nil
+	t.start, t.done, t.classes, t.servers, t.wired, t.gpu = s, nil, nil, nil, nil, nil
 	maps.DeleteFunc(t.epochs, func(e int, _ *epochTally) bool { return e >= s.FirstEpoch })
 }
 
@@ -110,6 +115,7 @@ func (t *Tally) Summary() Summary {
 		moved := Number(w.Sent + w.Received)
 		s.Moved, s.Wire = &moved, &w
 	}
+	t.foldGPU(&s)
 	if t.done != nil {
 		s.Reason, s.Error = t.done.Reason, t.done.Error
 		s.WeightsSHA256, s.PredictionsSHA256 = t.done.Weights, t.done.Predicts

@@ -19,7 +19,7 @@ func init() {
 		engine.RunStart{}, engine.TaskDone{}, TaskTotals{}, engine.EpochDone{}, engine.Evaluated{}, engine.Classes{},
 		engine.Checkpointed{}, engine.Retried{}, engine.Warned{}, engine.RunDone{},
 		engine.LambdaUsed{}, engine.LambdaHeld{}, engine.Moved{},
-		engine.WorkerCame{}, engine.WorkerLeft{}, engine.Hedged{}, engine.OwnCores{}, engine.LambdasTuned{}, engine.Wired{}, engine.ServerDone{},
+		engine.WorkerCame{}, engine.WorkerLeft{}, engine.Hedged{}, engine.OwnCores{}, engine.LambdasTuned{}, engine.Wired{}, engine.ServerDone{}, engine.GPUUsed{},
 	} {
 		kinds[e.Kind()] = e
 	}

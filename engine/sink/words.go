@@ -19,8 +19,12 @@ func (s Summary) Words() string {
 	} else {
 		s.wordsOfRun(&b)
 	}
-	fmt.Fprintf(&b, "Time       %s per epoch (median), %s in all; workers spent %s\n",
-		seconds(s.EpochSeconds), seconds(s.TotalSeconds), s.taskWords())
+	if s.Emulated {
+		fmt.Fprintf(&b, "Time       %s\n", engine.EmulatedNote)
+	} else {
+		fmt.Fprintf(&b, "Time       %s per epoch (median), %s in all; workers spent %s\n",
+			seconds(s.EpochSeconds), seconds(s.TotalSeconds), s.taskWords())
+	}
 	if s.Pipeline == "async" {
 		fmt.Fprintf(&b, "Staleness  %s (bound %d)\n", histogram(s.Staleness), s.Bound)
 		if len(s.Runs) == 0 {
@@ -28,6 +32,7 @@ func (s Summary) Words() string {
 		}
 	}
 	fmt.Fprintf(&b, "Memory     %s at most\n", size(s.PeakMemory))
+	s.gpuWords(&b)
 	s.serverWords(&b)
 	s.wireWords(&b)
 	fmt.Fprintf(&b, "Cost       %s\n", s.costWords())

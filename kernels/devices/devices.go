@@ -5,8 +5,10 @@ package devices
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"dorylus/kernels"
 	"dorylus/kernels/cpu"
@@ -22,10 +24,42 @@ type Info struct {
 	Default bool   // what Open("auto") opens
 }
 
+// gpuPrefix begins the names of GPUs.
+const gpuPrefix = "cuda:"
+
 // isas are the instruction sets that kernels exist for, best last.
 var isas = []string{"scalar", "avx2", "avx512"}
 
-// errNoGPU is why there is no cuda device.
+// A family is devices of a kind that this package knows by Register alone.
+type family struct {
+	prefix string
+	open   func(name string) (kernels.Device, error)
+	list   func() []Info
+}
+
+var families struct {
+	mu  sync.Mutex
+	all []family
+}
+
+// Register makes Open hand names that begin with prefix ("cuda:") to open, and Available
+// ask list for the devices that have such names. So this package links nothing that only
+// some programs need. Of two with the same prefix the later one counts.
+func Register(prefix string, open func(name string) (kernels.Device, error), list func() []Info) {
+	families.mu.Lock()
+	defer families.mu.Unlock()
+	families.all = slices.DeleteFunc(families.all, func(f family) bool { return f.prefix == prefix })
+	families.all = append(families.all, family{prefix, open, list})
+}
+
+// registered are the families, which nobody changes any more.
+func registered() []family {
+	families.mu.Lock()
+	defer families.mu.Unlock()
+	return slices.Clone(families.all)
+}
+
+// errNoGPU is why there is no cuda device where none is registered.
 var errNoGPU = errors.New("built without GPU support")
 
 // Names lists what Open takes: auto, the best of the others that computes on the
@@ -68,7 +102,12 @@ func open(name string) (kernels.Device, error) {
 		}
 		return cpu.Open(isa)
 	}
-	if ordinal, ok := strings.CutPrefix(name, "cuda:"); ok {
+	for _, f := range registered() {
+		if strings.HasPrefix(name, f.prefix) {
+			return f.open(name)
+		}
+	}
+	if ordinal, ok := strings.CutPrefix(name, gpuPrefix); ok {
 		if n, err := strconv.Atoi(ordinal); err == nil && n >= 0 {
 			return nil, errNoGPU
 		}
@@ -104,7 +143,14 @@ func Available() []Info {
 		i.Default = i.Name == auto
 		all = append(all, i)
 	}
-	return append(all, Info{Name: "cuda:0", Why: errNoGPU.Error()})
+	families := registered()
+	for _, f := range families {
+		all = append(all, f.list()...)
+	}
+	if !slices.ContainsFunc(families, func(f family) bool { return f.prefix == gpuPrefix }) {
+		all = append(all, Info{Name: gpuPrefix + "0", Why: errNoGPU.Error()})
+	}
+	return all
 }
 
 // automatic is the name of what auto opens, empty where it opens nothing (an
