@@ -26,10 +26,14 @@ type app struct {
 	columns  int          // of the terminal behind err; 0: it is none
 	seat     *seat        // among several servers; nil: this process is the only one
 	share    engine.Group // those that predict together; nil: as above
+	gpu      *gpuChoice   // in mode gpu, once they are chosen
+	// local is this graph server's number among the mates of its host.
+	local, mates int
 }
 
 func newApp(out, err *os.File, env []string) *app {
 	a := &app{out: out, err: err, env: env}
+	a.registerGPUs()
 	if fd := int(err.Fd()); term.IsTerminal(fd) {
 		a.columns = 80
 		if w, _, sizeErr := term.GetSize(fd); sizeErr == nil && w > 0 {

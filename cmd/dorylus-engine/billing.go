@@ -34,15 +34,30 @@ func (a *app) newBiller(c *engine.Config) (*biller, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := c.Instance
-	if name == "" {
-		name = cost.DefaultInstance(c.Mode)
+	if c.Mode == "gpu" && a.emulated() {
+		if c.MaxCost > 0 {
+			return nil, fmt.Errorf("--max-cost=%s: nothing is counted, the device is %s; leave it out", decimal(c.MaxCost), engine.EmulatedNote)
+		}
+		return &biller{}, nil
 	}
-	rates, err := table.Price(a.seat.servers(cost.Servers{Graph: name, Graphs: 1, Lambda: c.Mode == "lambda"}))
+	name, err := a.instance(c, table)
+	if err != nil {
+		return nil, err
+	}
+	rates, err := table.Price(a.seat.servers(cost.Servers{Graph: name, Graphs: 1, Param: a.paramInstance(c, name), Lambda: c.Mode == "lambda"}))
 	if err != nil {
 		return nil, usagef("--instance=%s: %w", name, err)
 	}
 	return &biller{rates: rates, limit: c.MaxCost}, nil
+}
+
+// paramInstance is the type of parameter servers that have a host of their own, where graph
+// servers are of type graph: they compute on processors only.
+func (a *app) paramInstance(c *engine.Config, graph string) string {
+	if c.Mode == "gpu" && graph != cost.Unpriced {
+		return cost.DefaultInstance("cpu")
+	}
+	return graph
 }
 
 // pricesFile is where the user's own table is, or would be: the file that

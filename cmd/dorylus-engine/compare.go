@@ -30,7 +30,9 @@ one), time per epoch and by kind of task, bytes moved, dollars by part, and valu
 to the first mode's. Times are measured on this machine; dollars are those times at the dated prices of
 "prices show", as if this machine were of the type that --as names.
 
-A mode is cpu or lambda, with :sync or :async for a pipeline other than --pipeline: cpu,cpu:async,lambda.
+A mode is cpu, gpu or lambda, with :sync or :async for a pipeline other than --pipeline: cpu,cpu:async,lambda.
+A mode that cannot be run here, such as gpu without a GPU, is "not run", with the reason, and the others are
+compared; the exit code is 0 unless no mode was run. Times and dollars of an emulated device are left out.
 All flags of train hold for every mode; --staleness for the asynchronous ones. --max-cost is each mode's own.
 A mode in a config file or in the environment does not count. With --out=DIR each mode's run is kept in a folder
 below DIR (cpu, cpu-async, ...), and DIR/compare.json has the whole. A mode that misses the target, or is stopped,
@@ -85,6 +87,13 @@ func (a *app) compare(ctx context.Context, r *resolved, f compareFlags) error {
 	if c.DryRun {
 		return a.dryCompare(ctx, r, entries)
 	}
+	if !slices.ContainsFunc(entries, func(e *entry) bool { return e.notRun == "" }) {
+		var errs []error
+		for _, e := range entries {
+			errs = append(errs, fmt.Errorf("mode %s: not run: %s", e.name, e.notRun))
+		}
+		return errors.Join(errs...)
+	}
 	folders, err := openCompareFolders(c.OutDir, entries)
 	if err != nil {
 		return err
@@ -98,7 +107,7 @@ func (a *app) compare(ctx context.Context, r *resolved, f compareFlags) error {
 	cmp := &compare.Comparison{Target: c.TargetAccuracy, Runs: c.Runs}
 	of, err := a.trainEntries(ctx, entries, st, cmp)
 	folders.discard()
-	if len(cmp.Modes) == 0 {
+	if len(cmp.Ran().Modes) == 0 {
 		return err
 	}
 	if f.plot != "" {
@@ -137,6 +146,11 @@ func (a *app) concludeComparison(cmp *compare.Comparison, dir string, asJSON boo
 // interrupted. of says what the curves show.
 func (a *app) trainEntries(ctx context.Context, entries []*entry, st *store.Store, cmp *compare.Comparison) (of string, err error) {
 	for i, e := range entries {
+		if e.notRun != "" {
+			a.note(e.JSON, "Mode %s (%d of %d) is not run: %s", e.name, i+1, len(entries), e.notRun)
+			cmp.Skip(e.name, e.Mode, e.Pipeline, e.notRun)
+			continue
+		}
 		if style := a.progressStyle(&e.Config); style == sink.Plain || style == sink.Line {
 			fmt.Fprintf(a.err, "Mode %s (%d of %d)\n", e.name, i+1, len(entries))
 		}

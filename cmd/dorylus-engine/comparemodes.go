@@ -19,6 +19,7 @@ type entry struct {
 	name   string // "cpu", "cpu:async"
 	bill   *biller
 	folder *runFolder
+	notRun string // why the mode cannot be run here; "" if it can
 }
 
 // entries are the modes that f names, each with the settings of r, checked all at once.
@@ -47,13 +48,13 @@ func (a *app) entries(r *resolved, f compareFlags) ([]*entry, error) {
 	if len(errs) > 0 {
 		return nil, usage(errors.Join(errs...))
 	}
-	if i := slices.IndexFunc(entries, func(e *entry) bool { return e.Mode == "gpu" }); i >= 0 {
-		errs = append(errs, a.available("gpu"))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
 	for _, e := range entries {
+		if e.Mode == "gpu" && a.gpu == nil {
+			if err := a.chooseGPUs(&e.Config); err != nil {
+				e.notRun = strings.TrimPrefix(strings.Join(problems(err), "; "), "--mode=gpu: ")
+				continue
+			}
+		}
 		if e.bill, err = a.newBiller(&e.Config); err != nil {
 			return nil, err
 		}
@@ -94,6 +95,11 @@ func parseModes(c engine.Config, list string) ([]*entry, error) {
 			return nil, usagef("--modes=%s: %s would train as %s does; name each mode once", list, name, entries[i].name)
 		}
 		async = async || e.Pipeline == "async"
+		if d := engine.DefaultConfig(c.Model); mode == "gpu" {
+			e.Device = d.Device // it is meant for the others, as these are for GPUs
+		} else {
+			e.GPU, e.GPUMemory, e.Precision = d.GPU, d.GPUMemory, d.Precision
+		}
 		entries = append(entries, e)
 	}
 	for _, e := range entries {
@@ -178,6 +184,9 @@ func openCompareFolders(top string, entries []*entry) (folders compareFolders, e
 		return folders, err
 	}
 	for _, e := range entries {
+		if e.notRun != "" {
+			continue
+		}
 		if top != "" {
 			e.OutDir = filepath.Join(top, strings.ReplaceAll(e.name, ":", "-"))
 		}
@@ -200,9 +209,14 @@ func (a *app) dryCompare(ctx context.Context, r *resolved, entries []*entry) err
 	var modes []map[string]any
 	var texts []string
 	for _, e := range entries {
-		instance := e.Instance
-		if instance == "" {
-			instance = cost.DefaultInstance(e.Mode)
+		if e.notRun != "" {
+			modes = append(modes, map[string]any{"name": e.name, "mode": e.Mode, "pipeline": e.Pipeline, "not_run": e.notRun})
+			texts = append(texts, fmt.Sprintf("%s (would not be run: %s)", e.name, e.notRun))
+			continue
+		}
+		instance := "nothing"
+		if r := e.bill.rates; r != nil {
+			instance = r.Graph[0].Type
 		}
 		modes = append(modes, map[string]any{"name": e.name, "mode": e.Mode, "pipeline": e.Pipeline, "instance": instance})
 		texts = append(texts, fmt.Sprintf("%s (priced as %s)", e.name, instance))

@@ -1,10 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"strings"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 	"dorylus/kernels"
 	"dorylus/kernels/cuda"
 	"dorylus/kernels/devices"
-	"dorylus/kernels/kerneltest"
 )
 
 // deviceReport is what the devices command shows.
@@ -32,67 +32,84 @@ type deviceReport struct {
 }
 
 type deviceLine struct {
-	Name    string `json:"name"`
-	Usable  bool   `json:"usable"`
-	Default bool   `json:"default"`
-	Why     string `json:"why,omitempty"` // it is not usable
-	Detail  string `json:"detail,omitempty"`
-	// Checks and Failed are counts of the conformance suite, with --selftest.
-	Checks int      `json:"checks,omitempty"`
-	Failed []string `json:"failed,omitempty"`
+	Name       string `json:"name"`
+	Usable     bool   `json:"usable"`
+	Default    bool   `json:"default"`
+	Why        string `json:"why,omitempty"` // it is not usable
+	Detail     string `json:"detail,omitempty"`
+	selfChecks        // with --selftest
 }
 
 func (a *app) devicesCommand() *cobra.Command {
-	var asJSON, selftest, probe bool
+	var asJSON, probe bool
+	var f selftestFlags
 	var limit time.Duration
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "Instruction sets and GPUs, and why one cannot be used",
 		Long: `Devices lists what this program can compute on here, and for everything else the reason. --selftest
-runs the conformance suite on each usable device: every operation against its definition.
+runs the conformance suite on each usable device: every operation against its definition. With --gpu only
+GPUs are checked, and there has to be one. Exit 1 if a check fails, or nothing can be checked.
 
 A GPU's driver is asked by a process of its own, so that one that hangs is a line of output. It is the
-machine's, or the library that DORYLUS_CUDA_DRIVER names.`,
+machine's, or the library that DORYLUS_CUDA_DRIVER names. So is a GPU checked, within --selftest-timeout.`,
 		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if probe {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case probe:
 				return a.probeGPUs()
-			}
-			if limit <= 0 {
+			case f.child != "":
+				return a.selftestChild(&f)
+			case limit <= 0:
 				return usagef("--timeout=%v: give a time above 0", limit)
+			case f.limit <= 0:
+				return usagef("--selftest-timeout=%v: give a time above 0", f.limit)
 			}
-			return a.devices(asJSON, selftest, limit)
+			f.on = f.on || f.gpus != "" || f.only != ""
+			return a.devices(cmd.Context(), asJSON, &f, limit)
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().BoolVar(&selftest, "selftest", false, "check every operation of each usable device")
+	cmd.Flags().BoolVar(&f.on, "selftest", false, "check every operation of each usable device")
+	cmd.Flags().StringVar(&f.gpus, "gpu", "", "check GPUs only: auto (all that can be used), or the driver's numbers, as 0 or 0,1")
+	cmd.Flags().StringVar(&f.only, "only", "", "check only what has a name that begins so, such as SpMM")
+	cmd.Flags().DurationVar(&f.limit, "selftest-timeout", selftestLimit, "how long the checks of a GPU may take")
+	cmd.Flags().StringVar(&f.child, "selftest-device", "", "be the process that checks this device, and print the result")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().DurationVar(&limit, "timeout", probeLimit, "how long a GPU's driver may take to answer")
 	cmd.Flags().BoolVar(&probe, "probe-gpus", false, "be the process that asks the driver, and print its report")
 	cmd.Flags().Lookup("probe-gpus").Hidden = true
+	cmd.Flags().Lookup("selftest-device").Hidden = true
 	return cmd
 }
 
-func (a *app) devices(asJSON, selftest bool, limit time.Duration) error {
+func (a *app) devices(ctx context.Context, asJSON bool, f *selftestFlags, limit time.Duration) error {
+	numbers, err := f.numbers()
+	if err != nil {
+		return err
+	}
 	r := deviceReport{
 		Cores: runtime.GOMAXPROCS(0), OpenBLAS: blas.Built, METIS: metis.Linked(), Version: versionText(),
 	}
-	failures := 0
-	for _, d := range devices.Available() {
-		if strings.HasPrefix(d.Name, "cuda") {
-			continue // the driver knows better
-		}
+	for _, d := range devices.Processors() {
 		line := deviceLine{Name: d.Name, Usable: d.OK, Default: d.Default, Why: d.Why, Detail: d.Detail}
-		if selftest && d.OK {
+		if f.on && f.gpus == "" && d.OK {
 			a.note(asJSON, "checking %s ...", d.Name)
-			line.check()
-			failures += len(line.Failed)
+			line.selfChecks = conform(func() (kernels.Device, error) { return devices.Open(d.Name) }, f.only)
 		}
 		r.Devices = append(r.Devices, line)
 	}
 	r.CUDA = a.askGPUs(limit)
-	r.Devices = append(r.Devices, gpuLines(r.CUDA)...)
-	var err error
+	lines := gpuLines(r.CUDA)
+	for i := range lines[1:] {
+		line := &lines[i+1]
+		if !f.on || !line.Usable || numbers != nil && !slices.Contains(numbers, i) {
+			continue
+		}
+		a.note(asJSON, "checking %s ...", line.Name)
+		line.selfChecks = a.checkGPU(ctx, line.Name, f)
+	}
+	r.Devices = append(r.Devices, lines...)
 	if asJSON {
 		enc := json.NewEncoder(a.out)
 		enc.SetIndent("", "  ")
@@ -100,21 +117,10 @@ func (a *app) devices(asJSON, selftest bool, limit time.Duration) error {
 	} else {
 		err = r.print(a)
 	}
-	if err == nil && failures > 0 {
-		err = fmt.Errorf("%d checks of the self-test failed; results of these devices cannot be trusted", failures)
+	if f.on && err == nil {
+		err = f.verdict(&r)
 	}
 	return err
-}
-
-// check runs the conformance suite.
-func (l *deviceLine) check() {
-	open := func() (kernels.Device, error) { return devices.Open(l.Name) }
-	for _, c := range kerneltest.Cases() {
-		l.Checks++
-		if err := c.Check(open); err != nil {
-			l.Failed = append(l.Failed, fmt.Sprintf("%s: %v", c.Name, err))
-		}
-	}
 }
 
 func (r *deviceReport) print(a *app) error {

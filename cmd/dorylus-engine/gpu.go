@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -33,6 +32,11 @@ func (a *app) askGPUs(limit time.Duration) cuda.Report {
 
 // probeGPUs is what that process does.
 func (a *app) probeGPUs() error {
+	return json.NewEncoder(a.out).Encode(cuda.Probe(a.driverPath()))
+}
+
+// driverPath is the driver's library that the environment names; "": this machine's.
+func (a *app) driverPath() string {
 	path := ""
 	for _, kv := range a.env {
 		if value, ok := strings.CutPrefix(kv, cuda.DriverEnv+"="); ok {
@@ -44,25 +48,7 @@ func (a *app) probeGPUs() error {
 			path = full
 		}
 	}
-	return json.NewEncoder(a.out).Encode(cuda.Probe(path))
-}
-
-// noGPUs says why this run cannot use a GPU, be it for want of one or because this
-// version does not train on the ones that are there.
-func (a *app) noGPUs() error {
-	r := a.askGPUs(probeLimit)
-	if err := r.Refusal(); err != nil {
-		var lines []error
-		for _, e := range problemErrors(err) {
-			lines = append(lines, fmt.Errorf("--mode=gpu: no GPU can be used: %w", e))
-		}
-		return errors.Join(lines...)
-	}
-	var found []string
-	for _, d := range r.Usable() {
-		found = append(found, d.Name+" ("+d.Model+")")
-	}
-	return fmt.Errorf("--mode=gpu: %s can be used, but this version cannot train on it yet; use --mode=cpu or --mode=lambda", strings.Join(found, ", "))
+	return path
 }
 
 // gpuLines are the lines of the devices command for GPUs: one for the driver, one for

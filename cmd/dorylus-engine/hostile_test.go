@@ -130,7 +130,7 @@ func beside(t *testing.T, stall time.Duration, second func(ctx context.Context, 
 		}
 		s := seats[rank]
 		if rank == 0 {
-			_, err = s.train(ctx, opt, id, nil)
+			_, err = s.train(ctx, opt, id, device.Name(), nil)
 			return errors.Join(err, device.Close())
 		}
 		n, err := node.Join(ctx, node.Config{Rank: rank, Graphs: graphs, Identity: s.id, Job: s.attempt(), Settings: alike(&c, id, device.Name()), RPC: rpc.Options{Listener: s.listener}})

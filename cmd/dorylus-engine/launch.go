@@ -89,9 +89,6 @@ func (a *app) launchSettings(cmd *cobra.Command) (*resolved, error) {
 	if err := r.Config.Validate(); err != nil {
 		return nil, usage(err)
 	}
-	if r.Mode == "gpu" {
-		return nil, errors.New("--mode=gpu: this version does not train on the GPUs of several servers; use --mode=cpu or --mode=lambda")
-	}
 	return r, nil
 }
 

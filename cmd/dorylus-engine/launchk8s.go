@@ -22,7 +22,8 @@ func (a *app) launchK8sCommand() *cobra.Command {
 without JobSet's controller. It talks to no cluster: hand the manifest to kubectl. When a server is lost
 all are started again and go on from the last checkpoint in --out, which therefore has to outlive a pod:
 --out=/out/RUN on --out-claim, a volume that all graph servers can mount. SIGTERM writes a checkpoint
-within the grace of two minutes. Pods run as no root, with nothing to write to but /tmp and /out.`,
+within the grace of two minutes. With --mode=gpu each graph server has a limit of 1 nvidia.com/gpu, and a
+parameter server none. Pods run as no root, with nothing to write to but /tmp and /out.`,
 		Example: `  dorylus-engine certs dev certs --servers=4 --params=2
   kubectl create secret generic reddit-certs --from-file=certs
   dorylus-engine launch k8s --dry-run -o yaml --job=reddit --image=registry.example/dorylus:1 --servers=4 --params=2 \
@@ -88,6 +89,9 @@ func (a *app) launchK8s(r *resolved, k *launch.Kubernetes, f *launchFlags, outpu
 		return usagef("--out=%s is lost with its pod; name one below /out, and the claim by --out-claim", c.OutDir)
 	case !builtIn(c.Data) && !(k.DataClaim != "" && strings.HasPrefix(c.Data, launch.DataFolder+"/")) && !strings.HasPrefix(c.Data, launch.OutFolder+"/"):
 		return usagef("--data=%s is not in a pod; name a store below /data, and the claim by --data-claim", c.Data)
+	}
+	if c.Mode == "gpu" {
+		k.GPUs = 1
 	}
 	k.Common = f.common(c)[1:] // the manifest has --ready-timeout
 	k.Train = append(withoutDevice(r.trainFlags()), fmt.Sprintf("--seed=%d", c.Seed), "--out="+c.OutDir, "--progress=plain")

@@ -24,7 +24,8 @@ func (a *app) launchLocalCommand() *cobra.Command {
 		Use:   "local",
 		Short: "Train with several server processes on this machine",
 		Long: `Local starts graph servers and parameter servers as processes on free ports of loopback, with certificates
-made for this run, and prints what one process would: progress, then the summary of graph server 0.
+made for this run, and prints what one process would: progress, then the summary of graph server 0. With
+--mode=gpu each graph server takes a GPU of its own, the first ones or those of --gpu, one for each.
 It takes the train flags. Ctrl-C and SIGTERM reach all servers, which write a checkpoint. No process, port
 or file but --out is left, however it ends.`,
 		Example: `  dorylus-engine launch local --servers=4 --params=2 --data=mystore --out=RUN --max-restarts=3`,
@@ -50,6 +51,12 @@ or file but --out is left, however it ends.`,
 // launchLocal trains c.Runs times, one after the other.
 func (a *app) launchLocal(ctx context.Context, r *resolved, f *launchFlags) error {
 	c := &r.Config
+	if c.Mode == "gpu" { // rather than after all have started; the last server may lack one
+		a.local, a.mates = f.servers-1, f.servers
+		if err := a.chooseGPUs(c); err != nil {
+			return err
+		}
+	}
 	if c.DryRun {
 		if err := a.dryRun(ctx, r); err != nil || c.JSON {
 			return err

@@ -35,6 +35,8 @@ func (a *app) launchSSHCommand() *cobra.Command {
 perhaps with a port, graph or param, and slots=N; DGL's ip_config is such a file. Without lines marked param,
 --params parameter servers run beside the graph servers.
 
+With --mode=gpu each graph server takes a GPU of its own among those of its host.
+
 It copies nothing: on each host there must be the program (--program), the data under the name of --data,
 and, from certs dev, the certificates (--certs). --out is on the first graph server's host; servers can be
 started again from a checkpoint if all hosts see that folder. --dry-run prints the commands.`,

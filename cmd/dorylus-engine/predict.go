@@ -3,9 +3,11 @@ package main
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"dorylus/engine"
 	"dorylus/engine/export"
 )
 
@@ -15,7 +17,8 @@ type predictFlags struct {
 	embeddings              string
 	scores                  bool
 	device                  string
-	servers                 int // processes of this machine; 0: this one
+	mode, gpu, gpuMemory    string // "": the run's
+	servers                 int    // processes of this machine; 0: this one
 }
 
 func (a *app) predictCommand() *cobra.Command {
@@ -32,6 +35,9 @@ The file of --embeddings, of the same formats, gets each vertex's last hidden re
 what the last layer reads, which is what the layer before it gives after normalisation and activation,
 without dropout. Of appnp it is that of its MLP before the propagation, of sgc the features after
 it, with --jumping-knowledge the output of the last layer. A model of one layer has none.
+
+A run in mode gpu is predicted with on a GPU, unless --mode=cpu says otherwise; one in another mode on this
+machine's cores, unless --mode=gpu does. The classes are the same but for ties, the numbers within rounding.
 
 With --servers=N so many processes of this machine share the graph, as in launch local; on several machines
 see serve predict. The files are the same to the byte. No process holds the values of all vertices: rows
@@ -60,7 +66,11 @@ func (f *predictFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.data, "data", "", "another `GRAPH` with the same features and classes (default: the one trained on)")
 	fs.StringVar(&f.weights, "weights", "best", "best (by validation) or final")
 	fs.BoolVar(&f.scores, "scores", false, "write probabilities")
-	fs.StringVar(&f.device, "device", "", "kernels (default: those that the run asked for)")
+	fs.StringVar(&f.mode, "mode", "", "cpu or gpu: where to compute (default: as the run did; of a lambda run cpu)")
+	fs.StringVar(&f.device, "device", "", "kernels of the processor, or cuda:0 (default: those that the run asked for)")
+	fs.StringVar(&f.gpu, "gpu", "", "which GPUs: auto, or the driver's numbers, as 0 or 0,1 (default: those that the run asked for)")
+	fs.StringVar(&f.gpuMemory, "gpu-memory", "", "the most memory to take of each GPU, as 12GiB or a share of what is free (default: as the run did)")
+	complete(cmd, "mode", []string{"cpu", "gpu"})
 	complete(cmd, "weights", []string{"best", "final"})
 }
 
@@ -81,10 +91,54 @@ func (f *predictFlags) check() error {
 		return usagef("predict: --scores: name the file to write them to: -o FILE.npy, .csv or .parquet")
 	case f.weights != "best" && f.weights != "final":
 		return usagef("--weights=%s: choose one of best, final", f.weights)
+	case f.mode != "" && f.mode != "cpu" && f.mode != "gpu":
+		return usagef("--mode=%s: choose cpu or gpu", f.mode)
+	case f.mode == "cpu" && (f.gpu != "" || f.gpuMemory != "" || f.onGPU()):
+		return usagef("--mode=cpu: leave out --gpu, --gpu-memory and --device=cuda:N, which are for GPUs")
+	case f.device != "" && !f.onGPU() && (f.mode == "gpu" || f.gpu != "" || f.gpuMemory != ""):
+		return usagef("--device=%s: it chooses kernels of the processor; leave it out, or --mode=gpu, --gpu and --gpu-memory", f.device)
+	case f.onGPU() && f.gpu != "":
+		return usagef("--device=%s: give either it or --gpu=%s", f.device, f.gpu)
 	case f.servers < 0:
 		return usagef("--servers=%d: give 1 or more, or leave it out for this process alone", f.servers)
 	}
 	return nil
+}
+
+// onGPU says that --device names a GPU.
+func (f *predictFlags) onGPU() bool { return strings.HasPrefix(f.device, gpuPrefix) }
+
+// settle makes c, the settings of the run, those of the prediction.
+func (f *predictFlags) settle(c *engine.Config) error {
+	if f.data != "" {
+		c.Data = f.data
+	}
+	switch {
+	case f.onGPU():
+		c.Mode, c.GPU = "gpu", strings.TrimPrefix(f.device, gpuPrefix)
+	case f.mode != "":
+		c.Mode = f.mode
+	case f.gpu != "" || f.gpuMemory != "":
+		c.Mode = "gpu"
+	case f.device != "" || c.Mode != "gpu":
+		c.Mode = "cpu"
+	}
+	if c.Mode != "gpu" {
+		d := engine.DefaultConfig(c.Model)
+		c.GPU, c.GPUMemory, c.Precision = d.GPU, d.GPUMemory, d.Precision
+		if f.device != "" {
+			c.Device = f.device
+		}
+		return nil
+	}
+	c.Device = "auto"
+	if f.gpu != "" {
+		c.GPU = f.gpu
+	}
+	if f.gpuMemory != "" {
+		c.GPUMemory = f.gpuMemory
+	}
+	return usage(c.Validate())
 }
 
 // exportable says whether a file of that name can be written.

@@ -89,11 +89,13 @@ func (a *app) predictWith(ctx context.Context, f *predictFlags, m *trainedModel,
 		return err
 	}
 	c := &r.Config
-	if f.data != "" {
-		c.Data = f.data
+	if err := f.settle(c); err != nil {
+		return err
 	}
-	if f.device != "" {
-		c.Device = f.device
+	if c.Mode == "gpu" {
+		if err := a.chooseGPUs(c); err != nil {
+			return fmt.Errorf("%w; --mode=cpu predicts on this machine's cores", err)
+		}
 	}
 	if cl != nil {
 		a.share = cl.Group
@@ -103,12 +105,12 @@ func (a *app) predictWith(ctx context.Context, f *predictFlags, m *trainedModel,
 		return err
 	}
 	defer st.Close()
-	dev, err := devices.Open(c.Device)
+	opt := pipeline.PredictOptions{Store: st, Threads: c.Threads, Cluster: cl}
+	done, err := a.openPredictDevice(c, &opt)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dev.Close()) }()
-	opt := pipeline.PredictOptions{Store: st, Device: dev, Threads: c.Threads, Cluster: cl}
+	defer func() { err = errors.Join(err, done()) }()
 	if opt.Threads == 0 {
 		opt.Threads = runtime.GOMAXPROCS(0)
 	}
@@ -120,6 +122,25 @@ func (a *app) predictWith(ctx context.Context, f *predictFlags, m *trainedModel,
 	}
 	opt.Model, opt.Weights = m.state.Model, m.state.BestWeights(f.weights == "final")
 	return a.writePrediction(ctx, f, opt, tag)
+}
+
+// openPredictDevice opens what c says to predict on.
+func (a *app) openPredictDevice(c *engine.Config, opt *pipeline.PredictOptions) (done func() error, err error) {
+	if c.Mode != "gpu" {
+		if opt.Device, err = devices.Open(c.Device); err != nil {
+			return nil, err
+		}
+		return opt.Device.Close, nil
+	}
+	set, err := a.openGPUs(c)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range set.used(false).GPUs {
+		a.note(!a.emulated(), "%s: EMULATED, no GPU: %s", g.Name, g.What)
+	}
+	opt.Device = set.devices[0]
+	return set.close, nil
 }
 
 // writePrediction computes what f asks for and writes it.

@@ -63,6 +63,7 @@ func (a *app) servePredict(ctx context.Context, f *predictFlags, sf *serveFlags)
 		return err
 	}
 	defer s.leave()
+	a.local, a.mates = s.mates()
 	var m *trainedModel
 	if s.leads() { // before anybody is waited for
 		if m, err = openModel(f); err != nil {

@@ -25,16 +25,33 @@ var partitioner = func() order.Partitioner {
 	return metis.Partition
 }()
 
+// openDevice opens what a run by c computes on, and has its events say what GPUs that is.
+// kernels is what the run's bits depend on.
+func (a *app) openDevice(c *engine.Config, opt *pipeline.Options) (kernels string, done func() error, err error) {
+	if c.Mode != "gpu" {
+		if opt.Device, err = devices.Open(c.Device); err != nil {
+			return "", nil, err
+		}
+		return opt.Device.Name(), opt.Device.Close, nil
+	}
+	set, err := a.openGPUs(c)
+	if err != nil {
+		return "", nil, err
+	}
+	opt.Device, opt.Listener = set.devices[0], &gpuTeller{opt.Listener, set}
+	return set.kernels(), set.close, nil
+}
+
 // checkpoints is the folder of a RUN that holds them.
 const checkpoints = "ckpt"
 
 // runTraining is run number run of c, which is complete and valid, on st. Its
-// seed, split and folder are those of c; at, if not nil, is this process's place among
-// several servers. It is billed by rates, nil for not at all,
+// seed, split and folder are those of c. It is billed by rates, nil for not at all,
 // and stop, if not nil, may end it. All that happens goes to l. A ctx that
 // ends is not an error: the run then ends with the reason "interrupted", after a
 // checkpoint if c.OutDir is set.
-func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int, at *seat, rates *engine.Rates, stop func() string, l engine.Listener) (res *pipeline.Result, err error) {
+func (a *app) runTraining(ctx context.Context, c engine.Config, st *store.Store, run int, rates *engine.Rates, stop func() string, l engine.Listener) (res *pipeline.Result, err error) {
+	at := a.seat
 	split, err := splitOf(st, &c, run)
 	if err != nil {
 		return nil, err
@@ -59,10 +76,11 @@ func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int,
 			return nil, fmt.Errorf("resume %s: %w", c.Resume, err)
 		}
 	}
-	if opt.Device, err = devices.Open(c.Device); err != nil {
+	kernels, done, err := a.openDevice(&c, &opt)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, opt.Device.Close()) }()
+	defer func() { err = errors.Join(err, done()) }()
 	var bill func(engine.Listener) error
 	if c.Mode == "lambda" {
 		mode, modeErr := openLambda(ctx, &c, opt.Device)
@@ -75,7 +93,7 @@ func runTraining(ctx context.Context, c engine.Config, st *store.Store, run int,
 	if at == nil {
 		res, err = pipeline.Train(ctx, opt)
 	} else {
-		res, err = at.train(ctx, opt, id, bill)
+		res, err = at.train(ctx, opt, id, kernels, bill)
 	}
 	if errors.Is(err, fleet.ErrNoWorkers) {
 		err = &codedError{exitTryAgain, err}

@@ -267,10 +267,28 @@ func (s *seat) servers(c cost.Servers) cost.Servers {
 		return len(hosts) - before
 	}
 	c.Graphs = count(s.Graphs)
-	if c.Params = count(s.Params); c.Params > 0 {
-		c.Param = c.Graph
-	}
+	c.Params = count(s.Params)
 	return c
+}
+
+// mates are the graph servers on this one's host, and local its number among them.
+func (s *seat) mates() (local, mates int) {
+	host := func(addr string) string {
+		h, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return addr
+		}
+		return h
+	}
+	for rank, addr := range s.Graphs {
+		if s.Rank >= len(s.Graphs) || host(addr) != host(s.Graphs[s.Rank]) {
+			continue
+		}
+		if mates++; rank < s.Rank {
+			local++
+		}
+	}
+	return local, mates
 }
 
 // settle makes c what this server needs of it: only the leader writes and shows things.

@@ -22,7 +22,7 @@ import (
 // mayDiffer are settings that each server has for itself. The data may lie elsewhere on
 // each; what is in it may not differ.
 var mayDiffer = []string{"data", "out", "resume", "json", "dry-run", "progress", "task-events", "threads", "runs", "instance", "max-cost", "spot-notice",
-	"device", "lambdas", "lambda-memory", "lambda-endpoint", "lambda-address", "lambda-fallback", "chaos", "split-file", "class-weights"}
+	"device", "gpu", "gpu-memory", "lambdas", "lambda-memory", "lambda-endpoint", "lambda-address", "lambda-fallback", "chaos", "split-file", "class-weights"}
 
 // alike is what all graph servers must have the same, by names for people. The bits of a
 // run depend on the instruction set.
@@ -123,11 +123,12 @@ func (t *roll) total(graphs, params int) {
 	fmt.Fprintf(t.w, "All servers are ready: %d for the graph, %d for parameters.\n", graphs, params)
 }
 
-// train is pipeline.Train on this server's partition, together with all others. bill, if
+// train is pipeline.Train on this server's partition, together with all others, which have
+// the same kernels, called device. bill, if
 // not nil, ends the backend and tells of its last bills.
-func (s *seat) train(ctx context.Context, opt pipeline.Options, id ckpt.Identity, bill func(engine.Listener) error) (res *pipeline.Result, err error) {
+func (s *seat) train(ctx context.Context, opt pipeline.Options, id ckpt.Identity, device string, bill func(engine.Listener) error) (res *pipeline.Result, err error) {
 	opt.Store.Trim() // the fingerprint has touched all of it
-	n, err := s.join(ctx, &opt.Config, id, opt.Device.Name())
+	n, err := s.join(ctx, &opt.Config, id, device)
 	if err != nil {
 		return nil, err
 	}

@@ -187,6 +187,7 @@ func (a *app) serve(ctx context.Context, cmd *cobra.Command, role member.Role, f
 		return a.serveParam(ctx, s, device)
 	}
 	a.seat = s
+	a.local, a.mates = s.mates()
 	return a.train(ctx, r)
 }
 

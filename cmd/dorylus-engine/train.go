@@ -56,8 +56,10 @@ func (a *app) train(ctx context.Context, r *resolved) error {
 	if err := c.Validate(); err != nil {
 		return usage(err)
 	}
-	if err := a.available(c.Mode); err != nil {
-		return err
+	if c.Mode == "gpu" {
+		if err := a.chooseGPUs(c); err != nil {
+			return err
+		}
 	}
 	if c.OutDir == "" {
 		c.OutDir = c.Resume
@@ -98,14 +100,6 @@ func (a *app) train(ctx context.Context, r *resolved) error {
 	}
 	sum := sink.Merge(runs)
 	return errors.Join(err, folder.keep(c, sum), a.conclude(c, folder, sum))
-}
-
-// available refuses modes that cannot be had here.
-func (a *app) available(mode string) error {
-	if mode != "gpu" {
-		return nil
-	}
-	return a.noGPUs()
 }
 
 // stoppedEarly is the signal that ended ctx, if one did, else err.
@@ -159,6 +153,7 @@ func (a *app) trainRuns(ctx context.Context, c *engine.Config, st *store.Store, 
 // trainRun trains once. began says that there is something to sum up.
 func (a *app) trainRun(ctx context.Context, c engine.Config, st *store.Store, run int, bill *biller, progress *sink.Progress, more engine.Listeners) (s sink.Summary, began bool, err error) {
 	tally := sink.NewTally()
+	was := ""
 	if c.Resume != "" && a.seat.leads() {
 		if err := sink.ReadEventsFile(filepath.Join(c.Resume, eventsFile), tally); err != nil {
 			return s, false, fmt.Errorf("resume %s: %w", c.Resume, err)
@@ -166,6 +161,8 @@ func (a *app) trainRun(ctx context.Context, c engine.Config, st *store.Store, ru
 		if err := bill.mayGoOn(tally.Bill()); err != nil {
 			return s, false, fmt.Errorf("resume %s: %w", c.Resume, err)
 		}
+		past := tally.Summary()
+		was = kernelsOf(past.Device, past.Precision, past.GPUs)
 	}
 	progress.Bill = tally.Bill
 	files, err := openSinks(c.OutDir, &c, a.warn)
@@ -174,7 +171,8 @@ func (a *app) trainRun(ctx context.Context, c engine.Config, st *store.Store, ru
 	}
 	watch := &watcher{}
 	listeners := slices.Concat(engine.Listeners{tally, watch, progress}, more, files.Listeners)
-	_, err = runTraining(ctx, c, st, run, a.seat, bill.rates, bill.stop(tally), a.seat.tells(listeners))
+	_, err = a.runTraining(ctx, c, st, run, bill.rates, bill.stop(tally), a.seat.tells(&mover{listeners, was}))
+	err = a.gpuEnd(&c, err, false)
 	_ = files.close() // warned of already
 	if !watch.began {
 		files.discard()

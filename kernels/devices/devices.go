@@ -126,6 +126,19 @@ func known(isa string) bool {
 
 // Available lists every device, usable or not, the plainest first.
 func Available() []Info {
+	all := Processors()
+	families := registered()
+	for _, f := range families {
+		all = append(all, f.list()...)
+	}
+	if !slices.ContainsFunc(families, func(f family) bool { return f.prefix == gpuPrefix }) {
+		all = append(all, Info{Name: gpuPrefix + "0", Why: errNoGPU.Error()})
+	}
+	return all
+}
+
+// Processors is Available without devices that were registered.
+func Processors() []Info {
 	native := len(cpu.ISAs()) > 0
 	all := []Info{{Name: "ref", OK: true, Detail: "plain Go, sums in float64: the reference, for checks and small graphs"}}
 	if !native {
@@ -142,13 +155,6 @@ func Available() []Info {
 		}
 		i.Default = i.Name == auto
 		all = append(all, i)
-	}
-	families := registered()
-	for _, f := range families {
-		all = append(all, f.list()...)
-	}
-	if !slices.ContainsFunc(families, func(f family) bool { return f.prefix == gpuPrefix }) {
-		all = append(all, Info{Name: gpuPrefix + "0", Why: errNoGPU.Error()})
 	}
 	return all
 }
