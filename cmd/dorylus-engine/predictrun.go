@@ -10,7 +10,7 @@ import (
 	"dorylus/engine"
 	"dorylus/engine/graph"
 	"dorylus/engine/pipeline"
-	"dorylus/kernels/devices"
+	"dorylus/kernels"
 )
 
 // predict writes what f asks for, by this process or by several.
@@ -106,45 +106,30 @@ func (a *app) predictWith(ctx context.Context, f *predictFlags, m *trainedModel,
 	}
 	defer st.Close()
 	opt := pipeline.PredictOptions{Store: st, Threads: c.Threads, Cluster: cl}
-	done, err := a.openPredictDevice(c, &opt)
+	on, err := a.openDevices(c)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, done()) }()
+	defer func() { err = errors.Join(err, on.close()) }()
+	if a.emulated() {
+		a.note(false, "EMULATED, no GPU: %s", on.kernels)
+	}
 	if opt.Threads == 0 {
 		opt.Threads = runtime.GOMAXPROCS(0)
 	}
 	if cl != nil {
+		opt.Device = on.devices[0]
 		cl.Blocks = graph.Partition(st, nil, cl.Group.Size())
 		if cl.Group.Rank() > 0 {
 			return pipeline.PredictRows(ctx, opt, pipeline.Outputs{})
 		}
 	}
 	opt.Model, opt.Weights = m.state.Model, m.state.BestWeights(f.weights == "final")
-	return a.writePrediction(ctx, f, opt, tag)
-}
-
-// openPredictDevice opens what c says to predict on.
-func (a *app) openPredictDevice(c *engine.Config, opt *pipeline.PredictOptions) (done func() error, err error) {
-	if c.Mode != "gpu" {
-		if opt.Device, err = devices.Open(c.Device); err != nil {
-			return nil, err
-		}
-		return opt.Device.Close, nil
-	}
-	set, err := a.openGPUs(c)
-	if err != nil {
-		return nil, err
-	}
-	for _, g := range set.used(false).GPUs {
-		a.note(!a.emulated(), "%s: EMULATED, no GPU: %s", g.Name, g.What)
-	}
-	opt.Device = set.devices[0]
-	return set.close, nil
+	return a.writePrediction(ctx, f, opt, on.devices, tag)
 }
 
 // writePrediction computes what f asks for and writes it.
-func (a *app) writePrediction(ctx context.Context, f *predictFlags, opt pipeline.PredictOptions, tag string) (err error) {
+func (a *app) writePrediction(ctx context.Context, f *predictFlags, opt pipeline.PredictOptions, on []kernels.Device, tag string) (err error) {
 	st := opt.Store
 	var to pipeline.Outputs
 	open := func(path string) (*resultFile, error) { return newResultFile(path, tag, st, f.scores) }
@@ -163,7 +148,12 @@ func (a *app) writePrediction(ctx context.Context, f *predictFlags, opt pipeline
 		defer func() { err = errors.Join(err, vectors.close()) }()
 		to.Embedding = vectors.embedding
 	}
-	if err := pipeline.PredictRows(ctx, opt, to); err != nil {
+	if opt.Cluster != nil {
+		err = pipeline.PredictRows(ctx, opt, to)
+	} else {
+		err = pipeline.PredictRowsOn(ctx, opt, on, to)
+	}
+	if err != nil {
 		return err
 	}
 	n := st.Meta.Vertices

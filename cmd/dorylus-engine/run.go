@@ -13,6 +13,7 @@ import (
 	"dorylus/engine/order"
 	"dorylus/engine/pipeline"
 	"dorylus/engine/store"
+	"dorylus/kernels"
 	"dorylus/kernels/devices"
 	"dorylus/lambda/fleet"
 )
@@ -25,21 +26,42 @@ var partitioner = func() order.Partitioner {
 	return metis.Partition
 }()
 
-// openDevice opens what a run by c computes on, and has its events say what GPUs that is.
-// kernels is what the run's bits depend on.
-func (a *app) openDevice(c *engine.Config, opt *pipeline.Options) (kernels string, done func() error, err error) {
-	if c.Mode != "gpu" {
-		if opt.Device, err = devices.Open(c.Device); err != nil {
-			return "", nil, err
+// placeOfWork is what a run computes on, open.
+type placeOfWork struct {
+	devices []kernels.Device
+	kernels string // what the bits of a run depend on
+	gpus    *gpuSet
+}
+
+// openDevices opens what c says to compute on.
+func (a *app) openDevices(c *engine.Config) (*placeOfWork, error) {
+	if c.Mode == "gpu" {
+		set, err := a.openGPUs(c)
+		if err != nil {
+			return nil, err
 		}
-		return opt.Device.Name(), opt.Device.Close, nil
+		return &placeOfWork{set.all(), set.kernels(), set}, nil
 	}
-	set, err := a.openGPUs(c)
+	dev, err := devices.Open(c.Device)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	opt.Device, opt.Listener = set.devices[0], &gpuTeller{opt.Listener, set}
-	return set.kernels(), set.close, nil
+	return &placeOfWork{[]kernels.Device{dev}, dev.Name(), nil}, nil
+}
+
+func (p *placeOfWork) close() error {
+	if p.gpus != nil {
+		return p.gpus.close()
+	}
+	return p.devices[0].Close()
+}
+
+// tells is l, which is also told what GPUs there are.
+func (p *placeOfWork) tells(l engine.Listener) engine.Listener {
+	if p.gpus == nil {
+		return l
+	}
+	return &gpuTeller{l, p.gpus}
 }
 
 // checkpoints is the folder of a RUN that holds them.
@@ -76,24 +98,30 @@ func (a *app) runTraining(ctx context.Context, c engine.Config, st *store.Store,
 			return nil, fmt.Errorf("resume %s: %w", c.Resume, err)
 		}
 	}
-	kernels, done, err := a.openDevice(&c, &opt)
+	on, err := a.openDevices(&c)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, done()) }()
+	defer func() { err = errors.Join(err, on.close()) }()
+	opt.Listener = on.tells(opt.Listener)
 	var bill func(engine.Listener) error
 	if c.Mode == "lambda" {
-		mode, modeErr := openLambda(ctx, &c, opt.Device)
+		mode, modeErr := openLambda(ctx, &c, on.devices[0])
 		if modeErr != nil {
 			return nil, fmt.Errorf("--mode=lambda: %w", modeErr)
 		}
 		defer func() { err = errors.Join(err, mode.close(l)) }()
 		opt.Backend, bill = mode.backend, mode.close
 	}
-	if at == nil {
+	switch {
+	case at != nil:
+		opt.Device = on.devices[0]
+		res, err = at.train(ctx, opt, id, on.kernels, bill)
+	case len(on.devices) > 1:
+		res, err = pipeline.TrainOn(ctx, opt, on.devices)
+	default:
+		opt.Device = on.devices[0]
 		res, err = pipeline.Train(ctx, opt)
-	} else {
-		res, err = at.train(ctx, opt, id, kernels, bill)
 	}
 	if errors.Is(err, fleet.ErrNoWorkers) {
 		err = &codedError{exitTryAgain, err}
