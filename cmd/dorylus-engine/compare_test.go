@@ -197,8 +197,10 @@ func TestCompareMistakes(t *testing.T) {
 		})
 	}
 	wantFailure(t, call(t, dir, nil, "compare", "--modes=cpu", "--plot=none/x.svg"), exitFailed, "--plot=none/x.svg", "no such file")
-	alone := call(t, dir, nil, "--mode=gpu")
-	wantFailure(t, call(t, dir, nil, "compare", "--modes=cpu,gpu", "--out=RUN"), exitFailed, strings.TrimPrefix(strings.TrimSpace(alone.err), "dorylus-engine: "))
+	env := driverEnv("/nowhere/libcuda.so.1")
+	alone := call(t, dir, env, "--mode=gpu")
+	reason := strings.TrimPrefix(strings.TrimSpace(alone.err), "dorylus-engine: --mode=gpu: ")
+	wantFailure(t, call(t, dir, env, "compare", "--modes=gpu", "--out=RUN"), exitFailed, "mode gpu: not run: "+reason)
 	if got := tree(t, dir); got != dir+"\n" {
 		t.Errorf("mistakes have left files:\n%s", got)
 	}

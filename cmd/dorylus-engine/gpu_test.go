@@ -32,13 +32,22 @@ func TestGPUWithoutOne(t *testing.T) {
 		t.Errorf("devices --json: cuda is %v", m)
 	}
 	begun := time.Now()
-	for _, args := range [][]string{{"--mode=gpu", "--json"}, {"compare", "--modes=cpu,gpu"}} {
+	for _, args := range [][]string{{"--mode=gpu", "--json"}, {"launch", "local", "--servers=1", "--mode=gpu"}} {
 		wantFailure(t, call(t, dir, env, args...), exitFailed, "--mode=gpu: no GPU can be used: ", want)
 	}
-	if took := time.Since(begun); took > 20*time.Second { // it should be well below 1, but other tests run
-		t.Errorf("two refusals took %v", took)
+	wantFailure(t, call(t, dir, env, "compare", "--modes=gpu"), exitFailed, "mode gpu: not run: no GPU can be used: ", want)
+	wantFailure(t, call(t, dir, env, "devices", "--gpu=auto", "--only=SpMM/empty"), exitFailed, want)
+	if took := time.Since(begun); took > 20*time.Second { // each should take well below 1, but other tests run
+		t.Errorf("four refusals took %v", took)
 	}
-	wantFailure(t, call(t, dir, env, "launch", "local", "--servers=1", "--mode=gpu"), exitFailed, "does not train on the GPUs of several servers")
+	text := call(t, dir, env, "compare", "--modes=cpu,gpu", "--epochs=1", "--progress=none")
+	if line := "gpu: not run: no GPU can be used: "; text.code != exitDone || !strings.Contains(text.out, line) || !strings.Contains(text.out, want) {
+		t.Errorf("compare: exit %d, want 0 and %q\n%s%s", text.code, line+want, text.out, text.err)
+	}
+	modes := object(t, call(t, dir, env, "compare", "--modes=gpu,cpu", "--epochs=1", "--json").out)["modes"].([]any)
+	if m := modes[0].(map[string]any); len(modes) != 2 || m["name"] != "gpu" || m["mode"] != "gpu" || !strings.Contains(m["not_run"].(string), want) || m["loss"] != nil {
+		t.Errorf("compare --json: %v", modes)
+	}
 	if got := tree(t, dir); got != dir+"\n" {
 		t.Errorf("refusals have left files:\n%s", got)
 	}
@@ -58,8 +67,8 @@ func TestGPUDrivers(t *testing.T) {
 		{"usable", fakedriver.Options{Devices: both},
 			[]string{"cuda:0 usable NVIDIA H200, compute capability 9.0, 139.8 GiB (104.9 free), PTX sm_80", "driver 12.8, ", "; optional: cublas no, cusparse no, nccl no",
 				"cuda:1 no Tesla P100-PCIE-16GB, compute capability 6.0, 15.9 GiB: compute capability 6.0, 7.0 needed; use a newer GPU"},
-			"--mode=gpu: cuda:0 (NVIDIA H200) can be used, but this version cannot train on it yet; use --mode=cpu"},
-		{"emulated", fakedriver.Options{Devices: both[:1], Emulated: true}, []string{"cuda usable EMULATED device, no GPU: "}, "cannot train on it yet"},
+			"--mode=gpu: open cuda:0: "}, // it has none of the kernels
+		{"emulated", fakedriver.Options{Devices: both[:1], Emulated: true}, []string{"cuda usable EMULATED device, no GPU: "}, "--mode=gpu: open cuda:0: "},
 		{"old", fakedriver.Options{Devices: both[1:]}, []string{"cuda:0 no Tesla P100"}, "--mode=gpu: no GPU can be used: cuda:0 (Tesla P100-PCIE-16GB) cannot be used: compute capability 6.0, 7.0 needed"},
 		{"no device", fakedriver.Options{Init: 100}, []string{"cuda no there is a driver, but no device (CUDA error 100); give the container access"}, "there is a driver, but no device"},
 		{"mismatch", fakedriver.Options{Init: 803}, []string{"cuda no the driver in the kernel and its library differ (CUDA error 803); reboot"}, "reboot"},

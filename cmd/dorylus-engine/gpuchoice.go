@@ -10,6 +10,7 @@ import (
 	"dorylus/engine"
 	"dorylus/engine/cost"
 	"dorylus/kernels/cuda"
+	"dorylus/kernels/spill"
 )
 
 // gpuChoice is what a process computes on in mode gpu.
@@ -17,6 +18,8 @@ type gpuChoice struct {
 	report cuda.Report
 	use    []int // numbers of the report's devices
 	driver string
+	needs  []spill.Need // of the run's memory, once they are counted
+	shown  bool         // the plan of it
 }
 
 // chooseGPUs finds the GPUs that c asks for, for this process among those of its host. A

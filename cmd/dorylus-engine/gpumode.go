@@ -44,6 +44,7 @@ func (a *app) registerGPUs() {
 type gpuSet struct {
 	devices   []*cuda.Device
 	precision string
+	plan      string // "resident", "streamed"; "": there is none
 }
 
 // openGPUs opens those that were chosen.
@@ -97,7 +98,7 @@ func (s *gpuSet) used(peak bool) engine.GPUUsed {
 	u := engine.GPUUsed{Precision: s.precision}
 	for _, d := range s.devices {
 		m := d.Memory()
-		g := engine.GPU{Name: d.Name(), What: d.Describe(), Limit: m.Limit, Total: m.Total, Spilled: m.Spilled}
+		g := engine.GPU{Name: d.Name(), What: d.Describe(), Limit: m.Limit, Total: m.Total, Spilled: m.Spilled, Plan: s.plan}
 		if peak {
 			g.Peak = m.Peak
 		}
@@ -109,17 +110,23 @@ func (s *gpuSet) used(peak bool) engine.GPUUsed {
 // gpuTeller adds to a run's events what its GPUs are and what they have taken.
 type gpuTeller struct {
 	engine.Listener
-	set *gpuSet
+	set   *gpuSet
+	first engine.GPUUsed
 }
 
 func (t *gpuTeller) Event(e engine.Event) {
 	switch e.(type) {
 	case engine.RunStart:
 		t.Listener.Event(e)
-		t.Listener.Event(t.set.used(false))
+		t.first = t.set.used(false)
+		t.Listener.Event(t.first)
 		return
 	case engine.RunDone:
-		t.Listener.Event(t.set.used(true))
+		last := t.set.used(true)
+		for i := range t.first.GPUs { // one that is lost does not know any more
+			last.GPUs[i].Total = t.first.GPUs[i].Total
+		}
+		t.Listener.Event(last)
 	}
 	t.Listener.Event(e)
 }

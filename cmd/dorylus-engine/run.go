@@ -61,7 +61,7 @@ func (p *placeOfWork) tells(l engine.Listener) engine.Listener {
 	if p.gpus == nil {
 		return l
 	}
-	return &gpuTeller{l, p.gpus}
+	return &gpuTeller{Listener: l, set: p.gpus}
 }
 
 // checkpoints is the folder of a RUN that holds them.
@@ -103,6 +103,11 @@ func (a *app) runTraining(ctx context.Context, c engine.Config, st *store.Store,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, on.close()) }()
+	if on.gpus != nil {
+		if err := a.settleMemory(ctx, &c, st, split, on.gpus); err != nil {
+			return nil, err
+		}
+	}
 	opt.Listener = on.tells(opt.Listener)
 	var bill func(engine.Listener) error
 	if c.Mode == "lambda" {

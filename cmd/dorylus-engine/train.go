@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -269,21 +270,29 @@ func (a *app) dryRun(ctx context.Context, r *resolved) error {
 	if err != nil {
 		return err
 	}
+	plan, planText, refused := a.dryMemory(ctx, &r.Config, st, split)
 	if r.JSON {
 		enc := json.NewEncoder(a.out)
 		enc.SetIndent("", "  ")
-		return enc.Encode(map[string]any{
+		object := map[string]any{
 			"dry_run": true, "config": r.values(), "dataset": st.Meta.Name, "vertices": st.Meta.Vertices, "edges": st.Meta.Edges,
 			"features": st.Meta.Features, "classes": st.Meta.Classes, "splits": len(st.Splits),
 			"train_rows": len(split.Train), "val_rows": len(split.Val), "test_rows": len(split.Test),
-		})
+		}
+		if plan != nil {
+			object["memory_plan"] = planJSON(plan)
+		}
+		return errors.Join(enc.Encode(object), refused)
 	}
 	fmt.Fprint(a.out, r.text())
 	fmt.Fprintf(a.out, "\nWould train %s for %d epochs, %d times, on %s: %d vertices, %d edges, %d features, %d classes,\n"+
 		"%d splits, the first with %d training, %d validation and %d test vertices. Nothing was done (--dry-run).\n",
 		r.Model, r.Epochs, r.Runs, st.Meta.Name, st.Meta.Vertices, st.Meta.Edges, st.Meta.Features, st.Meta.Classes,
 		len(st.Splits), len(split.Train), len(split.Val), len(split.Test))
-	return nil
+	if planText != "" {
+		fmt.Fprintf(a.out, "\n%s\n", strings.TrimSpace(planText))
+	}
+	return refused
 }
 
 // exists says whether there is something at path.

@@ -65,7 +65,7 @@ func (s Summary) gpuWords(b *strings.Builder) {
 
 // gpus says on what a run computes, and above all if that is no GPU.
 func (p *Progress) gpus(e engine.GPUUsed) {
-	if p.onGPUs {
+	if p.onGPUs || p.style == None && !e.Emulated {
 		return
 	}
 	p.onGPUs = true
