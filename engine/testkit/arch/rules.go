@@ -47,6 +47,7 @@ var rules = []rule{
 		ours:  []string{"engine/...", "kernels", "kernels/tensorbridge"},
 		tests: []string{"kernels/ref", "kernels/devices", "kernels/kerneltest"},
 		never: []ban{noGRPC, noAWS, noCgo, noCU}},
+	{folder: "engine/pipeline/ongpu", tests: []string{"engine/...", "kernels/...", "csrc/cuemu"}, never: []ban{noGRPC, noAWS, noCgo, noCU}},
 	{folder: "engine/sched",
 		ours:  []string{"engine/task"},
 		tests: []string{"engine/testkit/..."},
