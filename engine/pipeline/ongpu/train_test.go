@@ -30,7 +30,9 @@ const dense, sparse, several = "dense", "sparse", "several labels"
 
 var networks = []network{
 	{"gcn", "gcn", dense, func(c *engine.Config) { c.InputDropout = 0 }},
-	{"gcn sparse, batch norm", "gcn", sparse, func(c *engine.Config) { c.Norm, c.ClassWeights = "batch", "balanced" }},
+	// Without biases: batch normalisation takes them away again, so that their gradients are
+	// rounding alone, and Adam makes steps of them.
+	{"gcn sparse, batch norm", "gcn", sparse, func(c *engine.Config) { c.Norm, c.ClassWeights, c.Bias = "batch", "balanced", false }},
 	{"gat", "gat", dense, func(c *engine.Config) { c.Heads = 2 }},
 	{"gat residual, averaged heads", "gat", sparse, func(c *engine.Config) { c.Heads, c.OutHeads, c.Residual, c.Layers = 2, 2, true, 3 }},
 	{"sage mean", "sage", dense, func(c *engine.Config) { c.InputDropout = 0 }},
@@ -39,7 +41,7 @@ var networks = []network{
 	{"gin several labels", "gin", several, func(c *engine.Config) { c.InputDropout, c.Optimizer, c.LR, c.Momentum = 0, "sgd", 0.01, 0.9 }},
 }
 
-const vertices, classes = 120, 4
+const vertices, classes = 90, 4
 
 // graph is a small graph with classes that can be learnt.
 var graph = func() func(t testing.TB, data string) *store.Store {
@@ -103,7 +105,7 @@ func (n network) train(t *testing.T, dev kernels.Device, set ...func(*engine.Con
 	st, l := graph(t, n.data), &log{}
 	o := pipeline.Options{Config: engine.DefaultConfig(n.model), Store: st, Split: st.Splits[0], Device: dev, Listener: l}
 	c := &o.Config
-	c.Epochs, c.EvalEvery, c.Hidden = 20, 10, 6
+	c.Epochs, c.EvalEvery, c.Hidden = 20, 20, 6
 	n.set(c)
 	for _, f := range set {
 		f(c)
@@ -172,8 +174,8 @@ func TestModelsGiveTheSameBits(t *testing.T) {
 	for _, n := range []network{networks[0], networks[3], networks[5], networks[6]} {
 		t.Run(n.name, func(t *testing.T) {
 			short := func(c *engine.Config) { c.Epochs, c.EvalEvery = 3, 3 }
-			want, _ := n.train(t, gpu(t), onGPU, short)
-			for intervals := 1; intervals <= 5; intervals += 4 {
+			want, _ := n.train(t, gpu(t), onGPU, short, func(c *engine.Config) { c.Intervals = 2 })
+			for _, intervals := range []int{1, 4} {
 				got, _ := n.train(t, gpu(t), onGPU, short, func(c *engine.Config) { c.Intervals = intervals })
 				if got.WeightsSHA256 != want.WeightsSHA256 || got.PredictionsSHA256 != want.PredictionsSHA256 {
 					t.Errorf("%d intervals: weights %.12s, predictions %.12s; want %.12s, %.12s", intervals,
