@@ -21,7 +21,7 @@ GPU_TAGS := $(TAGS)$(if $(TAGS),$(comma))cuda
 export CGO_CFLAGS := "-I$(CURDIR)/csrc/include" -DDORYLUS_CUDA_H=$(shell cksum < csrc/include/cuda.h | cut -d ' ' -f 1) $(if $(CGO_CFLAGS),$(CGO_CFLAGS),-O2)
 export CGO_LDFLAGS := "-L$(CURDIR)/csrc/cudashim/lib" $(if $(CGO_LDFLAGS),$(CGO_LDFLAGS),-O2)
 # Packages that are others with the tag.
-GPU := ./csrc/cudashim/... ./kernels/cuda/...
+GPU := ./csrc/cudashim/... ./kernels/cuda/... ./engine/pipeline/ongpu
 
 # Packages whose Go code runs without cgo in production.
 PURE := ./engine/... ./kernels/... ./cmd/... ./lambda/... ./cluster/...
@@ -51,7 +51,7 @@ test: ## go vet and all tests
 
 test-gpu: ## tests of GPU mode on this machine's GPU (DORYLUS_CUDA_DRIVER names another driver); fails without one
 	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -run '^TestRealGPU$$' ./kernels/cuda/conform
-	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -timeout 30m ./kernels/cuda/...
+	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -timeout 30m ./kernels/cuda/... ./engine/pipeline/ongpu
 	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -timeout 30m -run 'GPU' ./cmd/dorylus-engine
 	DORYLUS_CUDA_DRIVER=$${DORYLUS_CUDA_DRIVER:-libcuda.so.1} $(GO) test -count=1 -run '^TestKernels$$' ./csrc/cuda
 
