@@ -25,6 +25,7 @@ type Device struct {
 	pool  *pool
 	chunk int64   // bytes of a staging chunk
 	x     *runner // the worker's
+	peers peers
 
 	// Set by Apply: what holds spilled matrices, and the plan. nil: all is resident.
 	spill *spill.Memory
@@ -194,7 +195,11 @@ func (d *Device) allocResident(rows, cols int) (*kernels.Mat, error) {
 			if block, err = d.pool.get(c, n, fmt.Sprintf("a matrix of %d x %d", rows, cols)); err != nil {
 				return err
 			}
-			if err := d.x.compute.Fill(block, 0, n); err != nil {
+			err = d.x.compute.Fill(block, 0, n)
+			if err == nil {
+				err = d.x.zeroed.Record(d.x.compute) // copies of peers follow it
+			}
+			if err != nil {
 				d.pool.put(block)
 				return fmt.Errorf("%s: zero a matrix of %d x %d: %w", d.name, rows, cols, err)
 			}
@@ -254,12 +259,13 @@ func (d *Device) Close() error {
 	if again {
 		return nil
 	}
+	copies := d.peers.close()
 	if d.lost() != nil {
 		return d.w.close() // what was lost has been told to whom it happened
 	}
-	var err error
+	err := copies
 	if d.spill != nil {
-		err = d.spill.Close()
+		err = errors.Join(err, d.spill.Close())
 	}
 	err = errors.Join(err, d.w.do(func(context) error { return errors.Join(d.x.finish(), d.x.close()) }))
 	if err = errors.Join(err, d.w.close()); err != nil {

@@ -17,6 +17,8 @@ type driver interface {
 	// Retain makes GPU i's primary context, or takes part in it. It does not make it
 	// current.
 	Retain(i int) (context, error)
+	// Reaches says whether GPU i can read the memory of GPU other.
+	Reaches(i, other int) (bool, error)
 	// Loads says whether a shared library of that name can be loaded.
 	Loads(library string) bool
 
@@ -65,6 +67,9 @@ type context interface {
 	NewStream() (stream, error)
 	// NewEvent makes an event, with a time of its own if timed.
 	NewEvent(timed bool) (event, error)
+	// Reach lets this context read the memory of another's GPU from now on. That it does
+	// already is no error.
+	Reach(other context) error
 }
 
 // address is a place in a device's memory.
@@ -92,6 +97,9 @@ type stream interface {
 	Upload(to address, host unsafe.Pointer, bytes int64) error
 	Download(host unsafe.Pointer, from address, bytes int64) error
 	Copy(to, from address, bytes int64) error
+	// CopyPeer copies from the memory of there's GPU to that of here's, which is the
+	// stream's.
+	CopyPeer(to address, here context, from address, there context, bytes int64) error
 	// Fill sets bytes to a value.
 	Fill(to address, value byte, bytes int64) error
 	// Wait lets what comes later wait for an event that was recorded.

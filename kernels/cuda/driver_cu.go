@@ -96,6 +96,20 @@ func (cuDriver) Retain(i int) (context, error) {
 	return cuContext{dev, ctx}, wrap("make the context", err)
 }
 
+func (cuDriver) Reaches(i, other int) (bool, error) {
+	const op = "ask whether devices reach each other"
+	dev, err := cu.GetDevice(i)
+	if err != nil {
+		return false, wrap(op, err)
+	}
+	peer, err := cu.GetDevice(other)
+	if err != nil {
+		return false, wrap(op, err)
+	}
+	can, err := dev.CanAccessPeer(peer)
+	return can != 0, wrap(op, err)
+}
+
 func (cuDriver) Loads(library string) bool { return cudashim.Loads(library) }
 
 func (cuDriver) HostAlloc(n int) (unsafe.Pointer, error) {
@@ -164,6 +178,15 @@ func (c cuContext) NewEvent(timed bool) (event, error) {
 	}
 	e, err := cu.MakeEvent(flags)
 	return &cuEvent{e}, wrap("make an event", err)
+}
+
+func (c cuContext) Reach(other context) error {
+	err := wrap("reach another device's memory", other.(cuContext).ctx.EnablePeerAccess(0))
+	var e *Error
+	if errors.As(err, &e) && e.Code == codePeerEnabled {
+		return nil
+	}
+	return err
 }
 
 type cuModule struct{ cu.Module }

@@ -13,6 +13,7 @@ const (
 	codeIncomplete   = 302
 	codeNoLibrary    = 303
 	codeNotReady     = 600
+	codePeerEnabled  = 704
 	codeIllegal      = 700
 	codeLaunchFailed = 719
 )

@@ -18,6 +18,7 @@ type runner struct {
 
 	compute, up, down stream
 	uploaded, ready   event // of the stream up; of the compute stream, for the one down
+	zeroed            event // of the compute stream: the matrix that Alloc gave last is zero
 	stage             *staging
 
 	module    module
@@ -42,7 +43,7 @@ func newRunner(d *Device, c context, image []byte) (*runner, error) {
 		}
 		*s = made
 	}
-	for _, e := range []*event{&x.uploaded, &x.ready} {
+	for _, e := range []*event{&x.uploaded, &x.ready, &x.zeroed} {
 		made, err := c.NewEvent(false)
 		if err != nil {
 			return x, err
@@ -67,7 +68,7 @@ func (x *runner) close() error {
 	if x.module != nil {
 		errs = append(errs, x.module.Unload())
 	}
-	for _, e := range append(x.events, x.uploaded, x.ready) {
+	for _, e := range append(x.events, x.uploaded, x.ready, x.zeroed) {
 		if e != nil {
 			errs = append(errs, e.Destroy())
 		}

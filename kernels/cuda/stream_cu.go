@@ -32,6 +32,10 @@ func (s *cuStream) Copy(to, from address, bytes int64) error {
 	return wrap("queue a copy on the device", cu.MemcpyDtoDAsync(cu.DevicePtr(to), cu.DevicePtr(from), bytes, s.s))
 }
 
+func (s *cuStream) CopyPeer(to address, here context, from address, there context, bytes int64) error {
+	return wrap("queue a copy between devices", cu.MemcpyPeerAsync(cu.DevicePtr(to), here.(cuContext).ctx, cu.DevicePtr(from), there.(cuContext).ctx, bytes, s.s))
+}
+
 func (s *cuStream) Fill(to address, value byte, bytes int64) error {
 	return wrap("queue a fill", cu.MemsetD8Async(cu.DevicePtr(to), value, bytes, s.s))
 }

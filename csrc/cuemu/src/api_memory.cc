@@ -182,6 +182,16 @@ DK_API cuMemcpyDtoH(void *dst, CUdeviceptr src, size_t bytes) {
 }
 DK_ALSO(cuMemcpyDtoH);
 
+/* Whether p, which is device memory, is of the device of a context. */
+static CUresult device_of(const char *what, CUdeviceptr p, CUcontext c) {
+  const Context *ctx = driver().context(c);
+  if (!ctx) return fail(CUDA_ERROR_INVALID_CONTEXT, "%s: no such context", what);
+  const Region *r = driver().memory.find(p);
+  if (r && r->kind == Kind::Device && r->device != ctx->device)
+    return fail(CUDA_ERROR_INVALID_VALUE, "%s: memory of device %d with a context of device %d", what, r->device, ctx->device);
+  return CUDA_SUCCESS;
+}
+
 /* On one device, or between devices with peer access. */
 static CUresult device_copy(const char *what, CUdeviceptr dst, CUdeviceptr src, size_t bytes, const Context *ctx, bool any, Op *op) {
   if (CUresult r = device_side(what, dst, bytes, ctx, any)) return r;
@@ -201,7 +211,8 @@ DK_ALSO(cuMemcpyDtoD);
 
 DK_API cuMemcpyPeer(CUdeviceptr dst, CUcontext dc, CUdeviceptr src, CUcontext sc, size_t bytes) {
   DK_CALL(Current);
-  if (!driver().context(dc) || !driver().context(sc)) return fail(CUDA_ERROR_INVALID_CONTEXT, "%s: no such context", __func__);
+  if (CUresult r = device_of(__func__, dst, dc)) return r;
+  if (CUresult r = device_of(__func__, src, sc)) return r;
   Op op{Do::Copy};
   if (CUresult r = device_copy(__func__, dst, src, bytes, call.ctx, true, &op)) return r;
   return perform(op, call.ctx);
@@ -233,7 +244,8 @@ DK_ALSO(cuMemcpyDtoDAsync);
 
 DK_API cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dc, CUdeviceptr src, CUcontext sc, size_t bytes, CUstream stream) {
   DK_CALL(Current);
-  if (!driver().context(dc) || !driver().context(sc)) return fail(CUDA_ERROR_INVALID_CONTEXT, "%s: no such context", __func__);
+  if (CUresult r = device_of(__func__, dst, dc)) return r;
+  if (CUresult r = device_of(__func__, src, sc)) return r;
   Op op{Do::Copy};
   if (CUresult r = device_copy(__func__, dst, src, bytes, call.ctx, true, &op)) return r;
   return behind(__func__, op, stream, call.ctx);
