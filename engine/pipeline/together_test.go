@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"dorylus/engine"
+	"dorylus/engine/testkit/opaque"
 	"dorylus/kernels"
 	"dorylus/kernels/devices"
 )
@@ -222,6 +223,48 @@ func TestDevicesThatAreNone(t *testing.T) {
 	} {
 		if _, err := TrainOn(context.Background(), without(options(t)), list); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want an error with %q", err, says)
+		}
+	}
+}
+
+func opaques() (kernels.Device, error) {
+	d, err := hosts()
+	if err != nil {
+		return nil, err
+	}
+	return opaque.New(d), nil
+}
+
+// Devices whose memory the host cannot address make the same bits, and rows of ghosts go
+// between them without the host, or by it where they do not reach each other.
+func TestDevicesOfTheirOwnMemory(t *testing.T) {
+	for i, name := range []string{"gcn", "gat", "sage", "gin"} {
+		for _, apart := range []bool{false, true} {
+			m := modelCase{name, name, toyGraph{directed: true}, func(*engine.Config) {}}
+			base := m.options(t, uint64(i))
+			want := mustTrain(t, base)
+			o := without(m.options(t, uint64(i)))
+			all := several(t, 2, opaques)
+			if apart {
+				for _, d := range all {
+					d.(*opaque.Device).Apart()
+				}
+			}
+			got, err := TrainOn(context.Background(), o, all)
+			check(t, err)
+			what := fmt.Sprintf("%s, apart %v", name, apart)
+			sameBits(t, what, want, got, events(base).losses(), events(o).losses())
+			sameEvaluations(t, what, events(base), events(o))
+			var values, peer int64
+			for _, e := range events(o).events {
+				if d, ok := e.(engine.ServerDone); ok {
+					values, peer = values+d.RowValues, peer+d.RowPeer
+				}
+			}
+			counted := all[0].(*opaque.Device).Moved()["peer"] + all[1].(*opaque.Device).Moved()["peer"]
+			if direct := map[bool]int64{false: values}[apart]; values == 0 || peer != direct || counted != peer {
+				t.Errorf("%s: of %d bytes of rows %d went straight by what is told, %d by what the devices say, want %d", what, values, peer, counted, direct)
+			}
 		}
 	}
 }
