@@ -21,8 +21,9 @@ ptx() { # ARCH PTX_VERSION
 	"$CLANG" -x cuda -std=c++17 -O3 --cuda-device-only --cuda-gpu-arch="$1" -nocudainc -nocudalib \
 		-Xclang -target-feature -Xclang "+$2" -ffp-contract=fast -Wall -Wextra -S -o "$out/$1.ptx" all.cu
 }
-ptx sm_70 ptx60
+ptx sm_70 ptx60 &
 ptx sm_80 ptx70
+wait $!
 [ $check = 1 ] || exit 0
 version=$("$CLANG" --version | sed -n '1s/.*version \([0-9.]*\).*/\1/p')
 if [ "$version" != 14.0.6 ]; then

@@ -134,6 +134,9 @@ func gatWeightless(l *lab) {
 			mute: func(other int) bool { return other%3 == 1 }}
 		p.forwardTry(l, layouts[i])
 		p.backwardTry(l, layouts[i])
+		p.mute = func(int) bool { return true } // no term at all, in rows of many edges too
+		p.forwardTry(l, layouts[i])
+		p.backwardTry(l, layouts[i])
 	}
 }
 

@@ -21,7 +21,7 @@ static int log2of(int n)
 }
 static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t eachGrid(int64_t rows, int shift) { return std::max<int64_t>(1, std::min<int64_t>(7, up(rows << shift, 256))); }
-static int64_t mixedDegree(int64_t v) { return v % 7 == 0 ? 0 : v == 5 ? 5000 : v == 11 ? 9001 : v % 5 == 0 ? 100 : below(30); }
+static int64_t mixedDegree(int64_t v) { return v % 7 == 0 ? 0 : v == 5 ? 4096 : v == 11 ? 6145 : v % 5 == 0 ? 100 : below(30); }
 
 static void spmm()
 {
@@ -44,6 +44,9 @@ static void spmm()
 			for (int cols : {1, 7, 41, 130})
 				for (int flags = 0; flags < 3; flags++) {
 					if (bf && !f.aligned)
+						continue;
+					// All flags at one width, and at the others one in turn.
+					if (cols != 41 && flags != (cols / 3 + f.G / 8 + f.V) % 3)
 						continue;
 					std::string pre = bf ? "dk_spmm_bf16_" : "dk_spmm_";
 					Mat x(45, cols, f.aligned), dst(60, cols, f.aligned, [] { return NAN; });
