@@ -17,13 +17,12 @@ import (
 type pool struct {
 	mu    sync.Mutex
 	limit int64
-	live  map[address]int64      // blocks that are handed out, and their size
-	free  map[int64][]address    // blocks that are kept, by their size
-	taken int64                  // bytes of all blocks
-	used  int64                  // bytes of those handed out
-	peak  int64                  // the most that has been
-	name  string                 // of the device
-	count struct{ driver int64 } // calls of the driver's Alloc
+	live  map[address]int64   // blocks that are handed out, and their size
+	free  map[int64][]address // blocks that are kept, by their size
+	taken int64               // bytes of all blocks
+	used  int64               // bytes of those handed out
+	peak  int64               // the most that has been
+	name  string              // of the device
 }
 
 func newPool(name string, limit int64) *pool {
@@ -60,12 +59,12 @@ func (p *pool) get(c context, n int64, what string) (address, error) {
 	if p.taken+size > p.limit {
 		return 0, p.full(c, n, what, "")
 	}
-	a, err := p.ask(c, size)
+	a, err := c.Alloc(size)
 	if codeOf(err) == codeOutOfMemory && len(p.free) > 0 {
 		if err := p.release(c); err != nil {
 			return 0, err
 		}
-		a, err = p.ask(c, size)
+		a, err = c.Alloc(size)
 	}
 	if codeOf(err) == codeOutOfMemory {
 		return 0, p.full(c, n, what, err.(*Error).Detail)
@@ -76,11 +75,6 @@ func (p *pool) get(c context, n int64, what string) (address, error) {
 	p.taken += size
 	p.hand(a, size)
 	return a, nil
-}
-
-func (p *pool) ask(c context, size int64) (address, error) {
-	p.count.driver++
-	return c.Alloc(size)
 }
 
 func (p *pool) hand(a address, size int64) {
@@ -143,13 +137,6 @@ func (p *pool) close(c context) error {
 	clear(p.live)
 	p.used = 0
 	return p.release(c)
-}
-
-// kept is the number of bytes that are taken and not handed out, for tests.
-func (p *pool) kept() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.taken - p.used
 }
 
 // bytesText is a number of bytes for people.

@@ -1,0 +1,52 @@
+package cuda
+
+import "dorylus/kernels"
+
+// scratch is n bytes of device memory until the op's end, uninitialised, on 256 bytes.
+// Ops run one after the other on one stream: the next op may get the same.
+func (x *runner) scratch(n int64) (address, error) { return x.arena.get(x.c, x.pool, n) }
+
+// scratchMat is a matrix in scratch memory whose rows are PadCols(cols) apart.
+func (x *runner) scratchMat(rows, cols int) (mat, error) {
+	ld := kernels.PadCols(cols)
+	p, err := x.scratch(4 * int64(rows) * int64(ld))
+	return mat{p, int64(ld), rows, cols}, err
+}
+
+// arena is scratch memory: one block that grows to what the largest op needs.
+type arena struct {
+	block         address
+	size          int64
+	used          int64     // by the op that runs
+	outgrown      []address // blocks that it has begun with
+	outgrownBytes int64
+}
+
+func (a *arena) get(c context, p *pool, n int64) (address, error) {
+	n = (n + 255) / 256 * 256
+	if n == 0 {
+		n = 256
+	}
+	if a.used+n > a.size {
+		want := a.outgrownBytes + a.used + n
+		block, err := p.get(c, want, "scratch memory")
+		if err != nil {
+			return 0, err
+		}
+		if a.block != 0 {
+			a.outgrown = append(a.outgrown, a.block)
+			a.outgrownBytes += a.used
+		}
+		a.block, a.size, a.used = block, want, 0
+	}
+	at := a.block + address(a.used)
+	a.used += n
+	return at, nil
+}
+
+func (a *arena) reset(p *pool) {
+	for _, b := range a.outgrown {
+		p.put(b)
+	}
+	a.outgrown, a.outgrownBytes, a.used = nil, 0, 0
+}
