@@ -47,6 +47,17 @@ func wide(heads kernels.Span, d int) kernels.Span {
 	return kernels.Span{Lo: heads.Lo * d, Hi: heads.Hi * d}
 }
 
+// beside says whether two matrices are parts of the same spilled one. What a step writes
+// must then be no part of what the whole op writes.
+func (s *Stream) beside(a, b *kernels.Mat) bool {
+	if !Spilled(a) || !Spilled(b) {
+		return false
+	}
+	x, _, _ := s.mem.find(a.Addr)
+	y, _, _ := s.mem.find(b.Addr)
+	return x == y
+}
+
 func pick(m *kernels.Mat, heads kernels.Span) *kernels.Mat { return m.Columns(heads.Lo, heads.Hi) }
 
 // GAT implements kernels.Stream.
@@ -68,15 +79,27 @@ func (s *Stream) GAT(dst, lse *kernels.Mat, g kernels.Graph, x, as, ad *kernels.
 	d := x.Cols / p.Heads
 	cut := s.groups(p.Heads, d)
 	e := s.across(ep, cut)
-	whole := append(own, within(lse, rows, writes, true), all(as, reads), within(ad, rows, reads, true))
+	whole := append(own, all(as, reads), within(ad, rows, reads, true))
+	apart := !s.beside(lse, dst)
+	if apart {
+		whole = append(whole, within(lse, rows, writes, true))
+	}
 	s.run(job{"GAT", whole, len(cut), func(i int) []part {
 		c := wide(cut[i], d)
-		return []part{columns(dst, rows, c, writes, true), columns(x, to(x.Rows), c, reads, false)}
+		parts := []part{columns(dst, rows, c, writes, true), columns(x, to(x.Rows), c, reads, false)}
+		if !apart {
+			parts = append(parts, columns(lse, rows, cut[i], writes, true))
+		}
+		return parts
 	}, func(i int, w, m []*kernels.Mat) {
 		q, h := ofHeads(p, cut[i], x.Rows), cut[i]
 		q.Self.W = w[0]
+		l := m[len(m)-1]
+		if apart {
+			l = pick(w[4], h)
+		}
 		e.on(wide(h, d), w[1], func(ep *kernels.Epilogue) {
-			s.Lower.GAT(m[0], pick(w[2], h), g, m[1], pick(w[3], h), pick(w[4], h), q, ep, rows)
+			s.Lower.GAT(m[0], l, g, m[1], pick(w[2], h), pick(w[3], h), q, ep, rows)
 		})
 	}})
 	e.end(dst, rows)
@@ -131,13 +154,25 @@ func (s *Stream) GATBackSrc(dx, das *kernels.Mat, back kernels.Graph, x, as, ad,
 	}
 	d := x.Cols / p.Heads
 	cut := s.groups(p.Heads, d)
-	whole := append(own, in(das, writes), in(as, reads), all(ad, reads), all(lse, reads), all(dot, reads))
+	whole := append(own, in(as, reads), all(ad, reads), all(lse, reads), all(dot, reads))
+	apart := !s.beside(das, dx)
+	if apart {
+		whole = append(whole, in(das, writes))
+	}
 	s.run(job{"GATBackSrc", whole, len(cut), func(i int) []part {
 		c := wide(cut[i], d)
-		return []part{columns(dx, rows, c, writes, true), columns(x, rows, c, reads, true), columns(dy, to(dy.Rows), c, reads, false)}
+		parts := []part{columns(dx, rows, c, writes, true), columns(x, rows, c, reads, true), columns(dy, to(dy.Rows), c, reads, false)}
+		if !apart {
+			parts = append(parts, columns(das, rows, cut[i], writes, true))
+		}
+		return parts
 	}, func(i int, w, m []*kernels.Mat) {
 		q, h := ofHeads(p, cut[i], x.Rows), cut[i]
 		q.Self.W = w[0]
-		s.Lower.GATBackSrc(m[0], pick(w[1], h), back, m[1], pick(w[2], h), pick(w[3], h), pick(w[4], h), pick(w[5], h), m[2], q, rows)
+		da := m[len(m)-1]
+		if apart {
+			da = pick(w[5], h)
+		}
+		s.Lower.GATBackSrc(m[0], da, back, m[1], pick(w[1], h), pick(w[2], h), pick(w[3], h), pick(w[4], h), m[2], q, rows)
 	}})
 }

@@ -1,6 +1,10 @@
 package spill
 
-import "dorylus/kernels"
+import (
+	"slices"
+
+	"dorylus/kernels"
+)
 
 // mode says how a step uses an operand.
 type mode uint8
@@ -120,26 +124,33 @@ func (l *layout) add(i int, p part, v view) {
 		n.c0, n.c1 = c0/v.tile*v.tile, min(roundUp(c1, v.tile), v.stride)
 		n.whole = c0 == n.c0 && c1 >= min(n.c1, v.cols)
 	}
-	for _, r := range l.regions {
-		if !r.joins(n) {
-			continue
+	for k := 0; k < len(l.regions); k++ {
+		if r := l.regions[k]; r.joins(n) {
+			n.merge(r)
+			l.regions = slices.Delete(l.regions, k, k+1)
+			k = -1 // what has grown may join others
 		}
-		// Where one part writes everything that a join covers, the join is whole.
-		whole := r.mode&writes != 0 && r.whole && r.covers(n) || n.mode&writes != 0 && n.whole && n.covers(r)
-		r.lo, r.hi, r.first = min(r.lo, n.lo), max(r.hi, n.hi), min(r.first, n.first)
-		r.c0, r.c1 = min(r.c0, n.c0), max(r.c1, n.c1)
-		r.mode |= n.mode
-		r.whole = whole
-		r.parts = append(r.parts, i)
-		l.of[i] = r
-		return
 	}
 	l.regions = append(l.regions, n)
-	l.of[i] = n
+	for _, i := range n.parts {
+		l.of[i] = n
+	}
 }
 
-// joins says whether two parts must share a region: they lie in the same rows of the
-// same block.
+// merge makes n cover r too. Where one of them writes everything that the other covers,
+// everything is written.
+func (n *region) merge(r *region) {
+	whole := r.mode&writes != 0 && r.whole && r.covers(n) || n.mode&writes != 0 && n.whole && n.covers(r)
+	n.lo, n.hi, n.first = min(r.lo, n.lo), max(r.hi, n.hi), min(r.first, n.first)
+	n.r0, n.r1 = min(r.r0, n.r0), max(r.r1, n.r1)
+	n.c0, n.c1 = min(r.c0, n.c0), max(r.c1, n.c1)
+	n.mode |= r.mode
+	n.whole = whole
+	n.parts = append(r.parts, n.parts...)
+}
+
+// joins says whether two parts must share a region: they lie in the same rows and tiles
+// of the same block.
 func (r *region) joins(n *region) bool {
 	if r.b != n.b {
 		return false
@@ -148,7 +159,7 @@ func (r *region) joins(n *region) bool {
 		d := r.first - n.first
 		return r.stride == n.stride && d < r.stride && -d < r.stride || r.lo < n.hi && n.lo < r.hi
 	}
-	return r.r0 == n.r0 && r.r1 == n.r1
+	return r.r0 < n.r1 && n.r0 < r.r1 && r.c0 < n.c1 && n.c0 < r.c1
 }
 
 // rereads says whether a layout reads what another one writes, as steps over columns do
@@ -169,7 +180,7 @@ func (l *layout) rereads(before *layout) bool {
 
 // covers says whether all that n stages is part of r.
 func (r *region) covers(n *region) bool {
-	return r.lo <= n.lo && r.hi >= n.hi && r.c0 <= n.c0 && r.c1 >= n.c1
+	return r.lo <= n.lo && r.hi >= n.hi && r.r0 <= n.r0 && r.r1 >= n.r1 && r.c0 <= n.c0 && r.c1 >= n.c1
 }
 
 // place gives a region its bytes of the slot. Values keep their place within 64 bytes,

@@ -144,6 +144,19 @@ var Ops = []Op{
 		p.Self = kernels.Self{}
 		s.GATBackSrc(m[5], das, e.back, m[1], as, ad, lse, dot, m[4], p, kernels.Span{Lo: 9, Hi: 650})
 	}},
+	{"GAT beside", [][2]int{{Rows, heads * (perHead + 1)}, {Sources, heads * (perHead + 1)}, {Rows, heads * (perHead + 3)}, {Sources, heads * (perHead + 1)}, {Rows, heads}}, false, func(e *Env, s kernels.Stream, m []*kernels.Mat) {
+		// The narrow matrices are columns behind the wide ones.
+		body := func(m *kernels.Mat) *kernels.Mat { return m.Columns(0, heads*perHead) }
+		part := func(m *kernels.Mat, i int) *kernels.Mat {
+			return m.Columns(heads*(perHead+i), heads*(perHead+i+1))
+		}
+		p := e.attention(nil)
+		s.GAT(body(m[0]), part(m[0], 0), e.G, body(m[1]), part(m[1], 0), part(m[2], 0), p, e.ep(nil, 0.4), Some)
+		s.GATBackDst(m[4], part(m[2], 2), e.G, body(m[1]), part(m[1], 0), part(m[2], 0), part(m[2], 1), body(m[2]), p, Some)
+		p.Self = kernels.Self{}
+		s.GATBackSrc(body(m[3]), part(m[3], 0), e.back, body(m[1]), part(m[1], 0), part(m[2], 0), part(m[2], 1), part(m[2], 2), body(m[2]), p, kernels.Span{Lo: 9, Hi: 650})
+		s.HeadDot(part(m[3], 0), body(m[3]), m[0].Sub(kernels.Span{Hi: heads}).Columns(0, perHead))
+	}},
 	{"heads", [][2]int{{Rows, heads}, {Rows, heads * perHead}, {heads, perHead}, {heads, perHead}, {Rows, perHead}, {1, perHead}}, false, func(e *Env, s kernels.Stream, m []*kernels.Mat) {
 		s.HeadDot(m[0], m[1], m[2])
 		s.HeadOuterAdd(m[1], m[0], m[2])
@@ -307,7 +320,7 @@ func (o Op) Arena() int64 {
 	switch o.Name {
 	case "SDDMM":
 		return 576 << 10
-	case "GAT", "GATBack", "GAT packed":
+	case "GAT", "GATBack", "GAT packed", "GAT beside":
 		return 352 << 10
 	}
 	return 128 << 10
