@@ -47,7 +47,7 @@ func TestSpilledConformance(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err := c.Check(func() (kernels.Device, error) { return spilling(driver, 0, 2<<20, 0) })
+			err := c.Check(func() (kernels.Device, error) { return spilling(driver, 0, 4<<20, 0) })
 			if emu != nil {
 				detail = fmt.Sprintf("; the emulated device with seed=%d;early=%d: %s", i+1, i%3*20, emu.Detail())
 				if err := leaked(emu); err != nil {
