@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"dorylus/engine/testkit/opaque"
 	"dorylus/kernels"
 )
 
@@ -67,5 +68,29 @@ func TestPlanRefusesACluster(t *testing.T) {
 	o := options(t, func(o *Options) { o.Cluster = &Cluster{} })
 	if _, err := PlanMemory(context.Background(), o); err == nil {
 		t.Error("a plan was made for a cluster")
+	}
+}
+
+// Each of several devices holds about what was planned for it.
+func TestPlanOfSeveralDevices(t *testing.T) {
+	for _, i := range []int{0, 5, 12, 17} {
+		m := modelCases[i]
+		a, b := farDevice(t), farDevice(t)
+		o := m.options(t, 1, func(o *Options) { o.Config.Mode, o.Config.Intervals, o.Config.Threads = "gpu", 1, 0 })
+		o.Device = nil
+		needs, err := PlanMemoryOn(context.Background(), o, 2)
+		check(t, err)
+		_, err = TrainOn(context.Background(), o, []kernels.Device{a, b})
+		check(t, err)
+		for k, d := range []*opaque.Device{a, b} {
+			sum := int64(0)
+			for _, n := range needs[k] {
+				sum += n.Bytes
+			}
+			_, peak := d.Memory()
+			if off := float64(sum)/float64(peak) - 1; off > 0.05 || off < -0.05 {
+				t.Errorf("%s: device %d: planned %d bytes, held %d: %+v", m.name, k, sum, peak, needs[k])
+			}
+		}
 	}
 }

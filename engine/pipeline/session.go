@@ -45,7 +45,8 @@ type Options struct {
 	// Save and Stop are then those of server 0.
 	Cluster *Cluster
 
-	allRows bool // tests: train also through rows that the loss cannot see
+	planning *planning // of PlanMemory; nil: the run is one
+	allRows  bool      // tests: train also through rows that the loss cannot see
 }
 
 // State is a run between two epochs: all that another process needs to go on as
@@ -113,6 +114,9 @@ func Train(ctx context.Context, opt Options) (*Result, error) {
 	if i, ok := s.server.(interface{ Interrupted() }); ok && err == nil && res.Reason == "interrupted" {
 		i.Interrupted()
 	}
+	if err == nil {
+		opt.planning.done(opt.Device, res.Reason)
+	}
 	done := engine.RunDone{Reason: "failed", Seconds: time.Since(s.start).Seconds(), PeakMem: peakMemory()}
 	if err != nil {
 		done.Error = err.Error()
@@ -166,7 +170,7 @@ func (s *session) open(ctx context.Context) error {
 		return err
 	}
 	if t.backend == nil {
-		t.backend = backend.NewLocal(s.opt.Device)
+		t.backend = backend.NewLocal(s.opt.planning.scratch(s.opt.Device))
 	}
 	if t.workers, err = newWorkers(s.opt.Device, threads(c)); err != nil {
 		return err
@@ -432,6 +436,7 @@ func (s *session) ask(epoch int) string {
 
 // onEval keeps the best weights and decides about stopping.
 func (s *session) onEval(e engine.Evaluated, w engine.Weights, told string) (bool, error) {
+	s.opt.planning.evaluated(s.opt.Device, e.Epoch)
 	c := &s.opt.Config
 	b := &s.best
 	b.Done++

@@ -198,3 +198,15 @@ func (d *Device) Close() error {
 	}
 	return nil
 }
+
+// Reaches implements kernels.Peer: rows pass between devices of paper.
+func (d *Device) Reaches(src kernels.Device) bool {
+	_, ok := src.(*Device)
+	return ok
+}
+
+// CopyFrom implements kernels.Peer: nothing moves.
+func (d *Device) CopyFrom(dst *kernels.Mat, _ kernels.Device, from *kernels.Mat) error {
+	kernels.CheckCopyFrom(dst, from)
+	return nil
+}

@@ -129,6 +129,7 @@ type bench struct {
 	streams []kernels.Stream
 	graph   kernels.Graph
 	mats    []*kernels.Mat
+	lists   [][]int32 // that the device keeps
 }
 
 func (b *bench) close() error {
@@ -147,7 +148,12 @@ func (b *bench) free() {
 	for _, m := range b.mats {
 		b.o.Device.Free(m)
 	}
-	b.mats = nil
+	if k, ok := b.o.Device.(kernels.Keeper); ok {
+		for _, v := range b.lists {
+			k.Drop(v)
+		}
+	}
+	b.mats, b.lists = nil, nil
 }
 
 // mat is a matrix of small numbers, zero where nobody reads it.
@@ -157,15 +163,38 @@ func (b *bench) mat(rows, cols int, filled bool) (*kernels.Mat, error) {
 		return nil, err
 	}
 	b.mats = append(b.mats, m)
-	for i := range m.Rows {
-		if !filled || m.Host == nil {
-			break
-		}
-		for c, row := 0, m.Row(i); c < len(row); c++ {
+	if !filled {
+		return m, nil
+	}
+	values := m
+	if m.Host == nil && rows*cols > 0 {
+		values = kernels.FromSlice(rows, cols, make([]float32, rows*cols))
+	}
+	for i := range values.Rows {
+		for c, row := 0, values.Row(i); c < len(row); c++ {
 			row[c] = float32((i*7+c*13)%17-8) / 16
 		}
 	}
-	return m, nil
+	if values == m {
+		return m, nil
+	}
+	b.streams[0].Copy(m, values)
+	return m, b.streams[0].Wait()
+}
+
+// keep has a device of its own memory hold lists that a run would have it hold.
+func (b *bench) keep(lists ...[]int32) error {
+	k, ok := b.o.Device.(kernels.Keeper)
+	if !ok {
+		return nil
+	}
+	for _, v := range lists {
+		if err := k.Keep(v); err != nil {
+			return err
+		}
+		b.lists = append(b.lists, v)
+	}
+	return nil
 }
 
 // call is one thread's share of a round, and its units.
@@ -241,6 +270,9 @@ func (b *bench) dense(k workload.Key) (call, float64, error) {
 	ids, labels, all := make([]int32, rows), make([]int32, rows), kernels.Span{Hi: rows}
 	for i := range ids {
 		ids[i], labels[i] = int32(i), int32(i%cols)
+	}
+	if err := b.keep(ids, labels); err != nil {
+		return nil, 0, err
 	}
 	ep := &kernels.Epilogue{Act: k.Act}
 	if k.Drop {

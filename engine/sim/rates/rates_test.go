@@ -8,6 +8,8 @@ import (
 	"dorylus/engine/dataset"
 	"dorylus/engine/prepare"
 	"dorylus/engine/sim/workload"
+	"dorylus/engine/store"
+	"dorylus/engine/testkit/opaque"
 	"dorylus/kernels"
 	"dorylus/kernels/devices"
 )
@@ -23,10 +25,18 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev, err := devices.Open("auto")
-	if err != nil {
-		t.Fatal(err)
+	open := func() kernels.Device {
+		dev, err := devices.Open("auto")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dev
 	}
+	t.Run("host", func(t *testing.T) { measures(t, st, open()) })
+	t.Run("memory of its own", func(t *testing.T) { measures(t, st, opaque.New(open())) })
+}
+
+func measures(t *testing.T, st *store.Store, dev kernels.Device) {
 	keys := []workload.Key{
 		{Op: workload.Product, Cols: 16, Inner: 16}, {Op: workload.Product, Cols: 64, Inner: 64},
 		{Op: workload.ProductNT, Cols: 16, Inner: 8}, {Op: workload.ProductTN, Cols: 16, Inner: 8},
