@@ -68,16 +68,16 @@ func spmmLong(l *lab) {
 	l.inPieces(layouts[0], gather{rows: len(hugeDegrees), cols: 60, width: 9, degrees: hugeDegrees, rs: true, self: true, selfCol: true, ep: ep})
 }
 
-// spmmtLong: thousands of rows scatter to one.
+// spmmtLong: thousands of rows scatter to one, each twice.
 func spmmtLong(l *lab) {
-	const rows = 9300
+	const rows = 2100
 	for i, w := range longWidths {
 		csr := &kernels.CSR{Cols: 5, RowPtr: []int64{0}}
 		for v := range rows {
-			csr.Col = append(csr.Col, int32(v/4700), int32(2+v%2))
+			csr.Col = append(csr.Col, 0, 0, 1, 1, int32(2+v%3))
 			csr.RowPtr = append(csr.RowPtr, int64(len(csr.Col)))
 		}
-		l.scatterOf(layouts[w.lay], csr, w.width, kernels.Span{Lo: 7 * i, Hi: rows - 900*i}, i == 1, i%2 == 0, random(l.rng, i%2 == 0))
+		l.scatterOf(layouts[w.lay], csr, w.width, kernels.Span{Lo: 7 * i, Hi: rows - 300*i}, i == 1, i%2 == 0, random(l.rng, i%2 == 0))
 	}
 }
 
