@@ -27,6 +27,11 @@ func open(t *testing.T, o cuda.Options) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if emu, err := cuemu.Loaded(o.Driver); err == nil && watch.Launch == nil {
+		launches := &signatures{emu: emu, seen: map[string]string{}}
+		watch.Launch = launches.check
+		t.Cleanup(func() { watch.Launch = nil; launches.report(t) })
+	}
 	s, err := d.NewStream()
 	if err != nil {
 		t.Fatal(err)
