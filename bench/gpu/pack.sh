@@ -10,10 +10,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 top=$work/gpu-first
 # Tests find go.mod above them and ../shared beside it, as in the repository.
-mkdir -p "$top/bin" "$top/tests/repo/kernels/cuda/conform" "$top/csrc/cuda" "$(dirname "$out")"
+mkdir -p "$top/bin" "$top/tests/repo/kernels/cuda/conform" "$top/tests/repo/engine/pipeline/ongpu" "$top/csrc/cuda" "$(dirname "$out")"
 cp bin/dorylus-engine bin/gpu-bench "$top/bin/"
 cp go.mod "$top/tests/repo/"
 "$go" test -c -tags "$TAGS" -o "$top/tests/conform.test" ./kernels/cuda/conform
+"$go" test -c -tags "$TAGS" -o "$top/tests/ongpu.test" ./engine/pipeline/ongpu
 cp csrc/cuda/*.cu csrc/cuda/*.h csrc/cuda/*.ptx csrc/cuda/ptxas.sh "$top/csrc/cuda/"
 # A static program that launches every kernel by the driver and compares it with its formula.
 ${CXX:-g++} -std=c++17 -O1 -static-libstdc++ -static-libgcc -o "$top/bin/kernel-check" csrc/cuda/testdata/check.cc csrc/cuda/testdata/check_rest.cc -ldl
