@@ -51,8 +51,8 @@ test: ## go vet and all tests
 
 test-gpu: ## tests of GPU mode on this machine's GPU (DORYLUS_CUDA_DRIVER names another driver); fails without one
 	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -run '^TestRealGPU$$' ./kernels/cuda/conform
-	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -timeout 30m ./kernels/cuda/... ./engine/pipeline/ongpu
-	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -timeout 30m -run 'GPU' ./cmd/dorylus-engine
+	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -timeout 30m -skip Emulated ./kernels/cuda/... ./engine/pipeline/ongpu
+	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -timeout 30m -run GPU -skip Emulated ./cmd/dorylus-engine
 	DORYLUS_CUDA_DRIVER=$${DORYLUS_CUDA_DRIVER:-libcuda.so.1} $(GO) test -count=1 -run '^TestKernels$$' ./csrc/cuda
 
 test-nocgo: ## vet and tests without any C

@@ -59,7 +59,7 @@ done
 tests=1
 emulated && tests=emulated
 # shellcheck disable=SC2016
-go_test='cd "$1" && "$2" -test.v -test.timeout="$3"s'
+go_test='cd "$1" && "$2" -test.v -test.skip=Emulated -test.timeout="$3"s'
 step 4-conformance 480 env DORYLUS_TEST_GPU=$tests sh -c "$go_test" sh tests/repo/kernels/cuda/conform "$here/tests/conform.test" 470
 step 4-models 480 env DORYLUS_TEST_GPU=$tests sh -c "$go_test" sh tests/repo/engine/pipeline/ongpu "$here/tests/ongpu.test" 470
 
