@@ -39,7 +39,7 @@ if emulated; then
 fi
 
 # 2. Our header against the toolkit's.
-header=$(find -L "$toolkit" -maxdepth 5 -path '*/include/cuda.h' -print -quit 2>/dev/null)
+header=$(find -L "$toolkit" -maxdepth 8 -path '*/include/cuda.h' -print -quit 2>/dev/null)
 if [ -z "$header" ]; then
   skip 2-header "no cuda.h below $toolkit; set TOOLKIT"
 elif ! command -v "${CC:-gcc}" >/dev/null; then
