@@ -5,6 +5,7 @@ GO      ?= go
 TAGS    ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION)
+BIN ?= bin
 FUZZTIME ?= 10s
 SOAK ?= 30
 
@@ -30,14 +31,14 @@ NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
 CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... ./lambda/... ./cluster/... $(NATIVE)
 
-.PHONY: help build gpu-bench test test-gpu gpu-first gpu-header cubin ptxas nvcc test-arm64-asm test-nocgo test-race test-asan test-arm64 test-rie k8s-test test-netns test-all soak fuzz lint bench bench-kernels bench-lambda bench-cluster accuracy parity ptx check clean
+.PHONY: help build gpu-bench test test-gpu gpu-first gpu-header cubin ptxas nvcc test-arm64-asm test-nocgo test-race test-asan test-arm64 test-rie k8s-test test-netns test-all soak fuzz lint bench bench-kernels bench-lambda bench-cluster accuracy parity ptx images test-image check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/dorylus-engine and bin/dorylus-lambda
-	$(GO) build -tags "$(GPU_TAGS)" -ldflags "$(LDFLAGS)" -o bin/ ./cmd/dorylus-engine
-	$(GO) build -tags "$(WORKER_TAGS)" -trimpath -ldflags "-s -w $(STATIC)" -o bin/ ./cmd/dorylus-lambda
+	$(GO) build -tags "$(GPU_TAGS)" -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/dorylus-engine
+	$(GO) build -tags "$(WORKER_TAGS)" -trimpath -ldflags "-s -w $(STATIC)" -o $(BIN)/ ./cmd/dorylus-lambda
 
 gpu-bench:
 	$(GO) build -tags "$(GPU_TAGS)" -o bin/gpu-bench ./bench/gpu
@@ -82,6 +83,12 @@ test-netns: build ## runs on several hosts, network namespaces with slow, lossy 
 
 soak: build ## such runs disturbed at random for SOAK minutes (30), each with the bits of an undisturbed one (root)
 	SOAK=$(SOAK) NETNS_PROGRAM=$(CURDIR)/bin/dorylus-engine $(GO) test -tags "$(TAGS)" -v -count=1 -timeout 0 -run TestSoak ./cluster/netns
+
+images: ## build the images dorylus and dorylus-lambda with docker or podman (BASE_IMAGE=..., see Dockerfile)
+	VERSION="$(VERSION)" cmd/image/images.sh
+
+test-image: ## build the images upon a Debian made here, pulling nothing, and run what they run (root on Debian, 10 minutes)
+	GO="$(GO)" VERSION="$(VERSION)" cmd/image/replay.sh
 
 fuzz: ## run every fuzz test for FUZZTIME (10s)
 	@set -e; for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
