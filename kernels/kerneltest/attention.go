@@ -60,6 +60,11 @@ type layer struct {
 	selfW     *array
 	x, as, ad *array
 	turned    bool
+	last      struct { // what edges gave last: columns of a head share it
+		r, h       int
+		list       []edge
+		top, total float64 // the largest score, and the sum of edge.p
+	}
 }
 
 func (p attend) muted(other int) bool { return p.mute != nil && p.mute(other) }
@@ -130,11 +135,15 @@ type edge struct {
 	slope   float64 // of s
 	keep    float64 // 0, or 1/(1-P)
 	rounded float64 // relative error of exp(s - shift), without that of the shift
+	p       float64 // w·exp(s - the largest s of the list)
 }
 
-// edges lists the terms of row r for head h.
+// edges lists the terms of row r for head h, until it is called for others.
 func (l *layer) edges(r, h int) []edge {
-	var list []edge
+	if l.last.list != nil && l.last.r == r && l.last.h == h {
+		return l.last.list
+	}
+	list := l.last.list[:0]
 	add := func(other int, w float64) {
 		if w == 0 {
 			return
@@ -173,6 +182,13 @@ func (l *layer) edges(r, h int) []edge {
 			w = float64(l.csr.Val[e])
 		}
 		add(int(l.csr.Col[e]), w)
+	}
+	l.last.r, l.last.h, l.last.list = r, h, list
+	l.last.top, l.last.total = top(list), 0
+	for i := range list {
+		e := &list[i]
+		e.p = e.w * math.Exp(e.s-l.last.top)
+		l.last.total += e.p
 	}
 	return list
 }
@@ -219,13 +235,10 @@ func lse(list []edge) value {
 // tolerance is made of.
 func (l *layer) forward(v, c int) (s sum, roundings int) {
 	list := l.edges(v, c/l.d)
-	t := top(list)
-	var total, err, lost float64
+	t := l.last.top
+	var err, lost float64
 	for _, e := range list {
-		total += e.w * math.Exp(e.s-t)
-	}
-	for _, e := range list {
-		a := e.w * math.Exp(e.s-t) / total
+		a := e.p / l.last.total
 		s.add(a*e.keep, l.x.val(e.u, c))
 		rel := e.rounded + u*math.Abs(e.s-t)
 		if a > 0 {
