@@ -1,6 +1,6 @@
 //go:build cgo && amd64 && linux
 
-package native
+package native_test
 
 import (
 	"bytes"
