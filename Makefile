@@ -6,6 +6,9 @@ TAGS    ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION)
 BIN ?= bin
+# Programs do not say where they were built. Tests leave it out: what was compiled for the
+# programs serves them too.
+TRIMPATH ?= -trimpath
 FUZZTIME ?= 10s
 SOAK ?= 30
 
@@ -37,8 +40,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/dorylus-engine and bin/dorylus-lambda
-	$(GO) build -tags "$(GPU_TAGS)" -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/dorylus-engine
-	$(GO) build -tags "$(WORKER_TAGS)" -trimpath -ldflags "-s -w $(STATIC)" -o $(BIN)/ ./cmd/dorylus-lambda
+	$(GO) build -tags "$(GPU_TAGS)" $(TRIMPATH) -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/dorylus-engine
+	$(GO) build -tags "$(WORKER_TAGS)" $(TRIMPATH) -ldflags "-s -w $(STATIC)" -o $(BIN)/ ./cmd/dorylus-lambda
 
 gpu-bench:
 	$(GO) build -tags "$(GPU_TAGS)" -o bin/gpu-bench ./bench/gpu
@@ -70,6 +73,7 @@ test-asan: ## tests of the native packages under the address sanitizer
 test-arm64: ## vet for a processor that has no C kernels
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 
+test-all: TRIMPATH :=
 test-all: build test test-nocgo test-arm64 test-race test-asan ## everything that has to pass
 
 k8s-test: ## hand the manifests of launch k8s to a real API server (KUBE_APISERVER=path; K8S_BUILD=1 builds one, slowly)

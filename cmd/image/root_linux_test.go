@@ -138,7 +138,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	if built, err = os.MkdirTemp("", "dorylus-image"); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("make", "--no-print-directory", "-C", filepath.Join("..", ".."), "build", "BIN="+built, "VERSION=test")
+	cmd := exec.Command("make", "--no-print-directory", "-C", filepath.Join("..", ".."), "build", "BIN="+built, "VERSION=test", "TRIMPATH=")
 	// Nothing of a make that runs the tests.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
