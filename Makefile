@@ -47,11 +47,9 @@ gpu-bench:
 	$(GO) build -tags "$(GPU_TAGS)" -o bin/gpu-bench ./bench/gpu
 
 test: ## go vet and all tests
-	$(GO) vet -tags "$(TAGS)" ./...
-	$(GO) test -tags "$(TAGS)" ./...
-	$(GO) vet -tags "$(GPU_TAGS)" $(GPU) ./cmd/dorylus-engine
-	$(GO) test -tags "$(GPU_TAGS)" $(GPU)
-	$(GO) test -tags "$(GPU_TAGS)" -run 'GPU|Driver|Devices' ./cmd/dorylus-engine
+	$(GO) test -vet=all -tags "$(TAGS)" ./...
+	$(GO) test -vet=all -tags "$(GPU_TAGS)" $(GPU)
+	$(GO) test -vet=all -tags "$(GPU_TAGS)" -run 'GPU|Driver|Devices' ./cmd/dorylus-engine
 
 test-gpu: ## tests of GPU mode on this machine's GPU (DORYLUS_CUDA_DRIVER names another driver); fails without one
 	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -run '^TestRealGPU$$' ./kernels/cuda/conform
@@ -60,12 +58,11 @@ test-gpu: ## tests of GPU mode on this machine's GPU (DORYLUS_CUDA_DRIVER names 
 	DORYLUS_CUDA_DRIVER=$${DORYLUS_CUDA_DRIVER:-libcuda.so.1} $(GO) test -count=1 -run '^TestKernels$$' ./csrc/cuda
 
 test-nocgo: ## vet and tests without any C
-	CGO_ENABLED=0 $(GO) vet ./...
-	CGO_ENABLED=0 $(GO) test -short $(PURE)
+	CGO_ENABLED=0 $(GO) test -vet=all -short $(PURE)
+	CGO_ENABLED=0 $(GO) vet ./csrc/... ./bench/...
 
 test-race: ## tests of the concurrent packages under the race detector
-	$(GO) test -tags "$(TAGS)" -race -short $(CONCURRENT)
-	$(GO) test -tags "$(GPU_TAGS)" -race -short ./csrc/cudashim/... ./kernels/cuda/...
+	$(GO) test -tags "$(GPU_TAGS)" -race -short $(CONCURRENT) ./kernels/cuda/...
 
 test-asan: ## tests of the native packages under the address sanitizer
 	$(GO) test -tags "$(TAGS)" -asan -short $(NATIVE)
