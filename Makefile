@@ -62,7 +62,8 @@ test-nocgo: ## vet and tests without any C
 	CGO_ENABLED=0 $(GO) vet ./csrc/... ./bench/...
 
 test-race: ## tests of the concurrent packages under the race detector
-	$(GO) test -tags "$(GPU_TAGS)" -race -short $(CONCURRENT) ./kernels/cuda/...
+	$(GO) test -tags "$(TAGS)" -race -short $(CONCURRENT)
+	$(GO) test -tags "$(GPU_TAGS)" -race -short ./csrc/cudashim/... ./kernels/cuda/...
 
 test-asan: ## tests of the native packages under the address sanitizer
 	$(GO) test -tags "$(TAGS)" -asan -short $(NATIVE)
