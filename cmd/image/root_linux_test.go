@@ -43,6 +43,9 @@ func newImage(t *testing.T, stage string, base func(t *testing.T, root string)) 
 		t.Skip("SKIPPED: builds the programs; run without -short")
 	}
 	canEnter(t)
+	if out, err := exec.Command("go", "env", "CGO_ENABLED").Output(); err != nil || strings.TrimSpace(string(out)) != "1" {
+		t.Skipf("SKIPPED: the image's programs have C: CGO_ENABLED=%s, %v", out, err)
+	}
 	img := &image{s.config(), t.TempDir()}
 	base(t, img.root)
 	files := stageFiles(t)
