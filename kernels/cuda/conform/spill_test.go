@@ -118,3 +118,57 @@ func TestSpilledEqualsResident(t *testing.T) {
 		})
 	}
 }
+
+// streamed opens a device that spills, adds matrices on it, and closes it.
+func streamed(lib string) (err, closed error) {
+	d, err := spilling(lib, 32<<20, 128<<10, 8)
+	if err != nil {
+		return err, nil
+	}
+	defer func() { closed = d.Close() }()
+	s, err := d.NewStream()
+	if err != nil {
+		return err, nil
+	}
+	a, err := d.Alloc(500, 64)
+	if err == nil {
+		s.Add(a, a, a)
+		s.ScatterRows(a, a.Sub(kernels.Span{Lo: 20, Hi: 22}), []int32{7, 3})
+		err = s.Wait()
+		if m := d.Memory(); err == nil && (m.Peak > m.Limit || m.Spilled < 500*64*4) {
+			err = fmt.Errorf("memory %+v", m)
+		}
+	}
+	d.Free(a)
+	s.Close()
+	return err, nil
+}
+
+// TestEmulatedSpillFaults: where a call fails in the middle of streaming, the error says so
+// and nothing is left behind.
+func TestEmulatedSpillFaults(t *testing.T) {
+	emu, lib := emulated(t, "")
+	if err, closed := streamed(lib); err != nil || closed != nil {
+		t.Fatalf("without a fault: %v, %v", err, closed)
+	}
+	for _, fault := range []string{"cuMemHostAlloc@4:2", "cuMemHostAlloc@5:2", "cuMemAlloc@4:2", "cuMemcpyHtoDAsync@3:1", "cuMemcpyDtoHAsync@2:1", "cuEventCreate@14:2", "cuEventRecord@5:1", "cuStreamWaitEvent@3:1", "cuStreamSynchronize@3:1", "memory"} {
+		t.Run(fault, func(t *testing.T) {
+			spec := "fault=" + fault
+			if fault == "memory" {
+				spec = fmt.Sprint("memory=", 12<<20)
+			}
+			if err := emu.Restart(spec); err != nil {
+				t.Fatal(err)
+			}
+			err, closed := streamed(lib)
+			if err == nil {
+				t.Errorf("%s gave no error", spec)
+			} else if closed != nil {
+				t.Errorf("%s: %v, then close: %v", spec, err, closed)
+			}
+			if err := leaked(emu); err != nil {
+				t.Errorf("%s: %v", spec, err)
+			}
+		})
+	}
+}
