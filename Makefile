@@ -34,7 +34,7 @@ NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
 CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... ./lambda/... ./cluster/... $(NATIVE)
 
-.PHONY: help build gpu-bench test test-gpu gpu-first gpu-header cubin ptxas nvcc test-arm64-asm test-nocgo test-race test-asan test-arm64 test-rie k8s-test test-netns test-all soak fuzz lint bench bench-kernels bench-lambda bench-cluster accuracy parity ptx images test-image check clean
+.PHONY: help build gpu-bench test test-gpu test-gpu-scripts gpu-first gpu-header cubin ptxas nvcc test-arm64-asm test-nocgo test-race test-asan test-arm64 test-rie k8s-test test-netns test-all soak fuzz lint bench bench-kernels bench-lambda bench-cluster accuracy parity ptx images test-image check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -144,6 +144,12 @@ gpu-header: ## our cuda.h against those of CUDA 12 and 13; fetches them
 
 gpu-first: build gpu-bench ## pack what a first run on a GPU machine needs, without Go there: bin/gpu-first.tar.gz
 	TAGS="$(GPU_TAGS)" GO="$(GO)" bench/gpu/pack.sh bin/gpu-first.tar.gz
+
+test-gpu-scripts: gpu-first ## bench/gpu.sh and gpu_first.sh on the emulated device (20 minutes)
+	csrc/cuemu/build.sh bin/libcuemu.so
+	DORYLUS_CUDA_DRIVER=$(CURDIR)/bin/libcuemu.so SHORT=1 CORA_EPOCHS=3 VERTICES=400 DEGREE=10 FEATURES=24 CLASSES=5 WIDTHS=16,41 EPOCHS=2 RATE_MB=1 bench/gpu.sh bin/gpu-emulated
+	rm -rf bin/gpu-first && tar -C bin -xzf bin/gpu-first.tar.gz
+	DORYLUS_CUDA_DRIVER=$(CURDIR)/bin/libcuemu.so bin/gpu-first/gpu_first.sh bin/gpu-first-emulated
 
 test-arm64-asm: ## what is written for arm64 in assembly, under qemu-user
 	bench/gpu/arm64.sh

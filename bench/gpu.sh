@@ -56,13 +56,13 @@ if [ -z "$data" ]; then
 fi
 step kernels 1200 "$bench" kernels -store="$data" -widths="$widths" -out="$OUT/kernels.json" -rate-mb="${RATE_MB:-1024}"
 epochs=${EPOCHS:-30}
-common=(--mode=gpu --data="$data" --model=gcn --hidden=128 --dropout=0 --epochs="$epochs" --eval-every=1000000 --seed=1)
+common=(--mode=gpu --data="$data" --model=gcn --hidden=128 --dropout=0 --input-dropout=0 --epochs="$epochs" --eval-every=1000000 --seed=1)
 train gcn-fp32-sync 900 "${common[@]}"
 train gcn-fp32-again 900 "${common[@]}"
 train gcn-fp32-async 900 "${common[@]}" --pipeline=async
 train gcn-tf32-sync 900 "${common[@]}" --precision=tf32
 train gcn-bf16-sync 900 "${common[@]}" --precision=bf16
-train gcn-dropout-sync 900 "${common[@]}" --dropout=0.5
+train gcn-dropout-sync 900 "${common[@]}" --dropout=0.5 --input-dropout=0.5
 # shellcheck disable=SC2016
 step equal-bits 30 sh -c 'a=$(sed -n "s/.*\"weights_sha256\": *\"\([0-9a-f]*\)\".*/\1/p" "$1"); b=$(sed -n "s/.*\"weights_sha256\": *\"\([0-9a-f]*\)\".*/\1/p" "$2"); echo "$a $b"; [ -n "$a" ] && [ "$a" = "$b" ]' sh "$OUT/epoch-gcn-fp32-sync.json" "$OUT/epoch-gcn-fp32-again.json"
 
@@ -81,7 +81,7 @@ else
 fi
 
 name=$(sed -n 's/.*"model": *"\([^"]*\)".*/\1/p' "$OUT/devices.json" | head -n 1 | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9-' | sed 's/^nvidia-//')
-emulated && name=emulated
 result=${RESULT:-bench/results/gpu-${name:-unknown}.json}
+! emulated || result=${RESULT:-$OUT/gpu-emulated.json} # no result to keep
 "$bench" report -dir="$OUT" -out="$result" && echo "gpu.sh: wrote $result; logs are in $OUT" >&2 || exit 1
 [ "$failures" = 0 ] || { echo "gpu.sh: $failures steps have failed" >&2; exit 1; }

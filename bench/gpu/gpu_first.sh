@@ -92,12 +92,12 @@ rates=1024
 [ "$small" = 0 ] || rates=1
 step 8-graph 600 "$ENGINE" prepare "$graph" --split=random:66/10/24 --out="$OUT/store"
 step 7-8-kernels 300 "$bench" kernels -store="$OUT/store" -widths="$widths" -rate-mb="$rates" -out="$OUT/kernels.json"
-reddit=(--mode=gpu --data="$OUT/store" --model=gcn --hidden=128 --dropout=0 --epochs=$epochs --eval-every=1000000 --seed=1)
+reddit=(--mode=gpu --data="$OUT/store" --model=gcn --hidden=128 --dropout=0 --input-dropout=0 --epochs=$epochs --eval-every=1000000 --seed=1)
 train gcn-fp32-sync 120 "${reddit[@]}"
 train gcn-fp32-async 120 "${reddit[@]}" --pipeline=async
 train gcn-tf32-sync 120 "${reddit[@]}" --precision=tf32
 train gcn-bf16-sync 120 "${reddit[@]}" --precision=bf16
-train gcn-dropout-sync 120 "${reddit[@]}" --dropout=0.5
+train gcn-dropout-sync 120 "${reddit[@]}" --dropout=0.5 --input-dropout=0.5
 if emulated; then
   skip 8-peers "an emulated device: there is nothing to compare"
 elif "${PYTHON:-python3}" -c 'import torch, torch_geometric; assert torch.cuda.is_available()' 2>/dev/null; then
