@@ -135,6 +135,10 @@ func TestEngineImage(t *testing.T) {
 		if code, out, errs := gpu.run(t, "devices"); code != 0 || !strings.Contains(out, "EMULATED") {
 			t.Errorf("devices on the emulated device: exit %d\n%s%s", code, out, errs)
 		}
+		code, out, errs := gpu.run(t, "--mode=gpu", "--data=synth:sbm,vertices=60,degree=4,classes=3,features=8", "--hidden=4", "--epochs=2", "--json", "--progress=none")
+		if code != 0 || !strings.Contains(out, `"emulated": true`) {
+			t.Errorf("training on the emulated device: exit %d\n%s%s", code, out, errs)
+		}
 	})
 }
 
