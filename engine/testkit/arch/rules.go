@@ -60,7 +60,7 @@ var rules = []rule{
 		ours:   []string{"cluster/...", "engine/...", "kernels/...", "lambda/codec"}, // the tensor frames are the same
 		except: []string{"engine/pipeline"},
 		tests:  []string{"engine/pipeline"}},
-	{folder: "bench", ours: []string{"bench/...", "lambda/...", "cluster/...", "engine/...", "kernels/..."}},
+	{folder: "bench", ours: []string{"bench/...", "lambda/...", "cluster/...", "engine/...", "kernels/..."}, tests: []string{"csrc/cuemu"}},
 	{folder: "cmd", ours: []string{"cmd/...", "bench/...", "lambda/...", "cluster/...", "engine/...", "kernels/...", "csrc/..."}},
 	{folder: "cmd/dorylus-lambda",
 		ours: []string{"lambda/worker"},
