@@ -114,8 +114,28 @@ func (s *Server) start() (int, []*kernels.Mat) {
 	return s.cfg.FirstEpoch, s.cfg.Init
 }
 
-// push brings a partition's sums to the server's device.
+// DeviceError is a failure of one partition's device, met by whoever brought something
+// there: its own session or another's.
+type DeviceError struct {
+	Rank int
+	Err  error
+}
+
+// Error is that of Err.
+func (e *DeviceError) Error() string { return e.Err.Error() }
+
+// Unwrap is Err.
+func (e *DeviceError) Unwrap() error { return e.Err }
+
+// push brings a partition's sums to the server, on the first device.
 func (s *Shared) push(sums *Sums) error {
+	if err := s.pushThere(sums); err != nil {
+		return &DeviceError{0, err}
+	}
+	return nil
+}
+
+func (s *Shared) pushThere(sums *Sums) error {
 	p := &engine.Push{ID: task.ID{Epoch: sums.Epoch}, Losses: sums.Losses}
 	for _, g := range sums.Grads {
 		p.Grads = append(p.Grads, engine.BlockGrad{Param: g.Param, Block: g.Block, Span: g.Span})
@@ -157,29 +177,35 @@ func (s *Server) fetch(to, from []engine.BlockGrad) error {
 // Ready implements Gate: the server has all of the parameters, so its update is made.
 func (s *Shared) Ready(epoch int, squares [][]float64) {
 	if err := s.server.Go(epoch, optim.Norm(squares)); err != nil {
-		s.Fail(err)
+		s.Fail(&DeviceError{0, err})
 	}
 }
 
 // Made implements Gate: it brings a version to all devices.
 func (s *Shared) Made(u engine.Update) {
 	if err := s.spread(u); err != nil {
-		s.Fail(fmt.Errorf("spread version %d of the weights: %w", u.Version, err))
+		s.Fail(err)
 	}
 }
 
 // spread copies the newest version, which is u's until it returns.
 func (s *Shared) spread(u engine.Update) error {
+	failed := func(rank int, err error) error {
+		if err == nil {
+			return nil
+		}
+		return &DeviceError{rank, fmt.Errorf("spread version %d of the weights: %w", u.Version, err)}
+	}
 	w, err := s.server.Fetch(context.Background(), -1, u.Epoch)
 	if err != nil {
-		return err
+		return failed(0, err)
 	}
 	defer s.server.Release(-1, u.Epoch)
 	host := w.Mats
 	for _, seat := range s.seats { // all of them: nobody pushes before the last has joined
 		if seat.dev != s.server.cfg.Device && len(host) > 0 && host[0].Host == nil {
 			if host, err = s.server.Copy(w); err != nil {
-				return err
+				return failed(0, err)
 			}
 			break
 		}
@@ -191,7 +217,7 @@ func (s *Shared) spread(u engine.Update) error {
 		if seat.dev == s.server.cfg.Device {
 			mats = w.Mats
 		}
-		wg.Go(func() { errs[rank] = seat.Install(mats, u) })
+		wg.Go(func() { errs[rank] = failed(rank, seat.Install(mats, u)) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

@@ -140,7 +140,9 @@ func (t *together) each(run func(rank int) error) {
 	for rank := range t.devices {
 		wg.Go(func() {
 			if err := run(rank); err != nil {
-				t.fail(fmt.Errorf("%s: %w", t.names[rank], err))
+				at := &params.DeviceError{Rank: rank}
+				errors.As(err, &at) // of another's device
+				t.fail(fmt.Errorf("%s: %w", t.names[at.Rank], err))
 			}
 			t.rows.Port(rank).Leave()
 		})
