@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"dorylus/engine"
@@ -170,7 +171,7 @@ func TestDevicesRunAsync(t *testing.T) {
 // broken fails at an op of its streams.
 type broken struct {
 	kernels.Device
-	after int
+	after atomic.Int64
 }
 
 type brokenStream struct {
@@ -188,12 +189,12 @@ func (d *broken) NewStream() (kernels.Stream, error) {
 }
 
 func (s *brokenStream) SpMM(dst *kernels.Mat, g kernels.Graph, x *kernels.Mat, ga kernels.Gather, rows kernels.Span) {
-	s.d.after--
+	s.d.after.Add(-1)
 	s.Stream.SpMM(dst, g, x, ga, rows)
 }
 
 func (s *brokenStream) Wait() error {
-	if err := s.Stream.Wait(); err != nil || s.d.after > 0 {
+	if err := s.Stream.Wait(); err != nil || s.d.after.Load() > 0 {
 		return err
 	}
 	return errBroken
@@ -202,10 +203,12 @@ func (s *brokenStream) Wait() error {
 // What one session fails by ends all, by the name of its device, at once and at any time.
 func TestADeviceThatFailsEndsAll(t *testing.T) {
 	for _, rank := range []int{0, 1} {
-		for _, after := range []int{0, 1, 3, 20, 60} {
+		for _, after := range []int64{0, 1, 3, 20, 60} {
 			o := without(options(t, func(o *Options) { o.Config.Epochs, o.Config.Threads = 400, 1 }))
 			all := several(t, 2, hosts)
-			all[rank] = &broken{all[rank], after}
+			d := &broken{Device: all[rank]}
+			d.after.Store(after)
+			all[rank] = d
 			_, err := TrainOn(context.Background(), o, all)
 			if !errors.Is(err, errBroken) || !strings.HasPrefix(err.Error(), "gpu:7: ") {
 				t.Errorf("device %d broken after %d gathers: %v", rank, after, err)
