@@ -44,8 +44,10 @@ func (o *PredictOptions) agree(ctx context.Context, to Outputs) (wanted, error) 
 	if err := sameAll(ctx, cl, "data of the prediction", mine, []string{"data", "contents of the data", "kernels", "partitions"}); err != nil {
 		return p.Wanted, err
 	}
-	for _, m := range o.Weights {
-		p.Rows, p.Weights = append(p.Rows, m.Rows), append(p.Weights, m.Host)
+	if cl.leads() { // the others decode into memory of their own
+		for _, m := range o.Weights {
+			p.Rows, p.Weights = append(p.Rows, m.Rows), append(p.Weights, m.Host)
+		}
 	}
 	if err := shareFrom0(ctx, cl, "the model", &p); err != nil || cl.leads() {
 		return p.Wanted, err
