@@ -8,6 +8,7 @@ import (
 	"dorylus/engine/dataset"
 	"dorylus/engine/pipeline"
 	"dorylus/engine/store"
+	"dorylus/kernels/cuda"
 	"dorylus/kernels/spill"
 )
 
@@ -28,7 +29,7 @@ func (a *app) memoryPlan(ctx context.Context, c *engine.Config, st *store.Store,
 			})
 		}
 	}
-	return spill.MakePlan(b, a.gpu.needs), nil
+	return cuda.MakePlan(b, a.gpu.needs), nil
 }
 
 // budgetOf is what device number n of the report offers to a run by c.

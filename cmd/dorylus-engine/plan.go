@@ -45,6 +45,9 @@ that traffic costs nothing; nobody is lost. Loading the data, and the last evalu
 A task is at least one block of rows (4096 on large graphs), so a graph has work for as many cores as it has
 blocks, however many servers there are: this is often what ends the gains. prepare --block-rows=512 makes more.
 
+With --mode=gpu a server computes on one GPU of its instance. Its rates are shares of the GPU's data sheet: an
+estimate that no measurement has checked, marked as such.
+
 How good it is: the bytes of rows are those that servers then send, to the byte (sync); memory was within 20 %
 of the peaks measured; seconds of tasks and epochs on one server, on a machine that others kept busy, mostly
 within a factor of 2. Seconds of several servers have not been compared with real ones.`
@@ -93,9 +96,6 @@ func (a *app) plan(ctx context.Context, r *resolved, f planFlags) error {
 	c := &r.Config
 	if err := c.Validate(); err != nil {
 		return usage(err)
-	}
-	if c.Mode == "gpu" {
-		return errors.New("--mode=gpu: this version does not plan for GPUs; use --mode=cpu or --mode=lambda")
 	}
 	p := &planner{c: c, f: f, lambda: c.Mode == "lambda"}
 	if err := a.hardware(p); err != nil {
@@ -154,8 +154,9 @@ func (a *app) hardware(p *planner) error {
 		p.instance = cost.DefaultInstance(p.c.Mode)
 	}
 	p.bandwidth, p.cores = 1.25e9, p.c.Threads
+	var x cost.Instance
 	if p.instance != cost.Unpriced {
-		x, err := p.table.Lookup(strings.TrimSuffix(p.instance, ":spot"))
+		x, err = p.table.Lookup(strings.TrimSuffix(p.instance, ":spot"))
 		if err == nil { // refuses a spot price that is not known
 			_, err = p.table.Price(cost.Servers{Graph: p.instance, Graphs: 1})
 		}
@@ -169,6 +170,11 @@ func (a *app) hardware(p *planner) error {
 			p.cores = x.VCPUs
 		}
 		p.memory = int64(x.MemoryGiB * (1 << 30))
+	}
+	if p.c.Mode == "gpu" {
+		if err := p.onGPUs(x); err != nil {
+			return err
+		}
 	}
 	if p.cores == 0 {
 		return usagef("--instance=%s: say how many cores a server has, with --threads=N", p.instance)

@@ -109,7 +109,8 @@ func TestPlanRefusals(t *testing.T) {
 		{exitUsage, "say how many cores a server has, with --threads=N", []string{"--instance=none"}},
 		{exitUsage, "give all three, above 0", []string{"--gather-speed=10"}},
 		{exitUsage, "--params=0: at least 1 is needed", []string{"--params=0"}},
-		{exitFailed, "this version does not plan for GPUs", []string{"--mode=gpu"}},
+		{exitUsage, "--instance=c5.2xlarge: c5.2xlarge has no GPU; name a type that has one, as p3.2xlarge", []string{"--mode=gpu", "--instance=c5.2xlarge"}},
+		{exitFailed, "--instance=none says nothing of a GPU", []string{"--mode=gpu", "--instance=none"}},
 	} {
 		r := call(t, t.TempDir(), nil, append([]string{"plan"}, c.args...)...)
 		if r.code != c.code || !strings.Contains(r.err, c.want) {

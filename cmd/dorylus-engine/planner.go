@@ -48,6 +48,8 @@ type planner struct {
 	cores     int
 	bandwidth float64 // bytes per second
 	memory    int64   // 0: not known
+	gpuMemory int64   // that may be used of a GPU; 0: there is none
+	gpuText   []string
 
 	st    *store.Store
 	split dataset.Split
@@ -274,6 +276,9 @@ func (p *planner) remember(row *planRow, train, eval *workload.Workload) {
 		}
 	}
 	row.Fits = p.memory == 0 || row.Memory.Total <= p.memory
+	if p.gpuMemory > 0 && row.Memory.onDevice() > p.gpuMemory {
+		row.Fits = false
+	}
 }
 
 // fill turns what was played into a row.

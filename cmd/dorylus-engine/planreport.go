@@ -13,20 +13,23 @@ import (
 
 // planReport is what plan says: the object of --json.
 type planReport struct {
-	Mode     string     `json:"mode"`
-	Model    string     `json:"model"`
-	Dataset  string     `json:"dataset"`
-	Vertices int        `json:"vertices"`
-	Edges    int64      `json:"edges"`
-	Epochs   int        `json:"epochs"`
-	Pipeline string     `json:"pipeline"`
-	Instance string     `json:"instance"`
-	Cores    int        `json:"cores"`
-	Memory   int64      `json:"memory_bytes,omitempty"`
-	Gbit     float64    `json:"network_gbit"`
-	Latency  float64    `json:"latency_seconds"`
-	Params   int        `json:"parameter_servers"`
-	Plans    []*planRow `json:"plans"`
+	Mode     string `json:"mode"`
+	Model    string `json:"model"`
+	Dataset  string `json:"dataset"`
+	Vertices int    `json:"vertices"`
+	Edges    int64  `json:"edges"`
+	Epochs   int    `json:"epochs"`
+	Pipeline string `json:"pipeline"`
+	Instance string `json:"instance"`
+	Cores    int    `json:"cores"`
+	Memory   int64  `json:"memory_bytes,omitempty"`
+	// GPUMemory is what may be used of a GPU; Estimated says that no rate was measured.
+	GPUMemory int64      `json:"gpu_memory_bytes,omitempty"`
+	Estimated bool       `json:"estimated,omitempty"`
+	Gbit      float64    `json:"network_gbit"`
+	Latency   float64    `json:"latency_seconds"`
+	Params    int        `json:"parameter_servers"`
+	Plans     []*planRow `json:"plans"`
 	// GainsStop is the number of servers beyond which an epoch becomes hardly shorter; 0: no
 	// server fits. Why says what is in the way.
 	GainsStop int    `json:"gains_stop_at"`
@@ -79,7 +82,7 @@ type planMemory struct {
 func (p *planner) newReport() *planReport {
 	return &planReport{
 		Mode: p.c.Mode, Model: p.cfg.String(), Dataset: p.st.Meta.Name, Vertices: p.st.Meta.Vertices, Edges: p.st.Meta.Edges, Epochs: p.c.Epochs,
-		Pipeline: p.c.Pipeline, Instance: p.instance, Cores: p.cores, Memory: p.memory, Gbit: p.bandwidth * 8 / 1e9, Latency: p.f.latency.Seconds(), Params: p.f.params,
+		Pipeline: p.c.Pipeline, Instance: p.instance, Cores: p.cores, Memory: p.memory, GPUMemory: p.gpuMemory, Estimated: len(p.gpuText) > 1, Gbit: p.bandwidth * 8 / 1e9, Latency: p.f.latency.Seconds(), Params: p.f.params,
 		Measured: []string{}, Assumed: []string{},
 	}
 }
@@ -113,7 +116,10 @@ func (r *planReport) conclude(p *planner) {
 	}
 	slices.Sort(r.Measured)
 	source := "speeds of a core are those measured here; a vCPU is taken to be as fast"
-	if p.given != nil {
+	switch {
+	case len(p.gpuText) > 1: // the first is where its rates are from
+		source = p.gpuText[0]
+	case p.given != nil:
 		source = fmt.Sprintf("speeds of a core were given: gathers %v GB/s, products %v GFLOP/s, rows in order %v GB/s", p.f.gather, p.f.products, p.f.order)
 	}
 	r.Assumed = []string{
@@ -128,6 +134,9 @@ func (r *planReport) conclude(p *planner) {
 		}
 	}
 	slices.Sort(r.Assumed[4:])
+	if n := len(p.gpuText); n > 0 {
+		r.Assumed = append(r.Assumed, p.gpuText[n-1])
+	}
 	if p.lambda {
 		r.Assumed = append(r.Assumed, fmt.Sprintf("Lambda workers of %d MB are held throughout, lose nothing, and move %.0f MB/s each", p.c.LambdaMemory, lambdaLane/1e6))
 	}
@@ -164,6 +173,10 @@ func (r *planReport) refusal() error {
 		return nil
 	}
 	last := r.Plans[len(r.Plans)-1]
+	if r.GPUMemory > 0 && last.Memory.onDevice() > r.GPUMemory {
+		return fmt.Errorf("no plan fits: with %d servers the GPU of the largest needs %s, of which %s can be used: ask for more servers, or an --instance with a larger GPU; a run would stream what does not fit, which is not planned",
+			last.Servers, sizeText(last.Memory.onDevice()), sizeText(r.GPUMemory))
+	}
 	return fmt.Errorf("no plan fits: with %d servers the largest needs %s, and %s has %s: ask for more servers, or an --instance with more memory",
 		last.Servers, sizeText(last.Memory.Total), r.Instance, sizeText(r.Memory))
 }
@@ -179,6 +192,9 @@ func memoryText(n int64) string {
 func (r *planReport) text() string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s, %s, on %s: %d vertices, %d edges; %d epochs, %s\n", r.Mode, r.Model, r.Dataset, r.Vertices, r.Edges, r.Epochs, r.Pipeline)
+	if r.Estimated {
+		fmt.Fprintln(&b, "ESTIMATE: times and dollars are computed from a data sheet; nothing like it was measured.")
+	}
 	fmt.Fprintf(&b, "Each server: %s, %d cores, %s memory, %.4g Gbit/s\n\n", r.Instance, r.Cores, memoryText(r.Memory), r.Gbit)
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "servers\tepoch\tof it evaluation\tspeed-up\tsent an epoch\tmessages\tbusiest link\tcores wait\tmemory\t$ an epoch\t$ the run\thours\t")

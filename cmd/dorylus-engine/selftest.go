@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -103,7 +102,6 @@ func (f *selftestFlags) numbers() ([]int, error) {
 // verdict is the error of a self-test, nil if all went well.
 func (f *selftestFlags) verdict(r *deviceReport) error {
 	checks, failures, gpus := 0, 0, 0
-	var errs []error
 	for i := range r.Devices {
 		d := &r.Devices[i]
 		checks, failures = checks+d.Checks, failures+len(d.Failed)
@@ -113,20 +111,19 @@ func (f *selftestFlags) verdict(r *deviceReport) error {
 	}
 	switch {
 	case failures > 0:
-		errs = append(errs, fmt.Errorf("%d checks of the self-test failed; results of these devices cannot be trusted", failures))
+		return fmt.Errorf("%d checks of the self-test failed; results of these devices cannot be trusted", failures)
+	case f.gpus != "" && gpus == 0:
+		return fmt.Errorf("--gpu=%s: no GPU was checked: %s", f.gpus, f.whyNone(&r.CUDA))
 	case checks == 0:
-		errs = append(errs, errors.New("the self-test has checked nothing: no device can be used, or no check has a name that begins with --only="+f.only))
+		return fmt.Errorf("the self-test has checked nothing: no check has a name that begins with --only=%s", f.only)
 	}
-	if f.gpus != "" && gpus == 0 && failures == 0 {
-		errs = append(errs, fmt.Errorf("--gpu=%s: no GPU was checked: %s", f.gpus, whyNone(&r.CUDA)))
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // whyNone is why there is no GPU to check.
-func whyNone(r *cuda.Report) string {
+func (f *selftestFlags) whyNone(r *cuda.Report) string {
 	if err := r.Refusal(); err != nil {
 		return strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	return "those named cannot be used; see dorylus-engine devices"
+	return "those named cannot be used, or no check has a name that begins with --only=" + f.only
 }
