@@ -139,9 +139,9 @@ func TestGPUEmulatedServers(t *testing.T) {
 	near(t, dir, "one", "ssh", 5)
 }
 
-// TestDevicesChecksGPUs: in a process of its own, on each of them, and no failure is
+// TestDevicesEmulatedGPUsAreChecked: in a process of its own, on each of them, and no failure is
 // overlooked.
-func TestDevicesChecksGPUs(t *testing.T) {
+func TestDevicesEmulatedGPUsAreChecked(t *testing.T) {
 	dir := t.TempDir()
 	checks := []string{"devices", "--selftest", "--gpu=auto", "--only=Adam", "--json"}
 	line := func(text, name string) map[string]any {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"dorylus/engine"
 	"dorylus/engine/dataset"
@@ -42,23 +43,25 @@ func (g *gpuChoice) budgetOf(n int, c *engine.Config) (spill.Budget, error) {
 // partsText says why there is no plan of parts of a graph.
 const partsText = "Memory plan: none, since several GPUs share the graph; what does not fit ends the run before its first epoch."
 
-// settleMemory plans the memory of the open GPU, shows the plan, and has the GPU keep to
-// it. One that refuses the run is its error.
-func (a *app) settleMemory(ctx context.Context, c *engine.Config, st *store.Store, split dataset.Split, set *gpuSet) error {
+// settleMemory plans the memory of a run by c before its GPU is opened, and shows the plan,
+// nil where there is none. One that refuses the run is an error.
+func (a *app) settleMemory(ctx context.Context, c *engine.Config, st *store.Store, split dataset.Split) (*spill.Plan, error) {
 	quiet := c.JSON || c.Progress == "none" || c.Progress == "json" || a.gpu.shown || !a.seat.leads()
 	a.gpu.shown = true
-	m := set.devices[0].Memory()
-	plan, err := a.memoryPlan(ctx, c, st, split, spill.Budget{Device: set.devices[0].Name(), Limit: m.Limit, Free: m.Free, Total: m.Total})
+	b, err := a.gpu.budgetOf(a.gpu.use[0], c)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("--gpu-memory=%s: %w", c.GPUMemory, err)
 	}
-	if plan == nil {
+	plan, err := a.memoryPlan(ctx, c, st, split, b)
+	switch {
+	case err != nil:
+		return nil, err
+	case plan == nil:
 		a.note(quiet, "%s", partsText)
-		return nil
+		return nil, nil
 	}
-	a.note(quiet, "%s", plan)
-	set.plan = plan.Verdict.String()
-	return set.devices[0].Apply(plan)
+	a.note(quiet, "%s", strings.TrimSpace(plan.String()))
+	return plan, plan.Err()
 }
 
 // dryMemory is the plan of a run by c that is not made, and the error of one that refuses

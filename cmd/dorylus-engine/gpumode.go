@@ -10,7 +10,11 @@ import (
 	"dorylus/kernels"
 	"dorylus/kernels/cuda"
 	"dorylus/kernels/devices"
+	"dorylus/kernels/spill"
 )
+
+// outOfMemory is the driver's code of a device whose memory is used up.
+const outOfMemory = 2
 
 // gpuPrefix begins the names of GPUs.
 const gpuPrefix = "cuda:"
@@ -65,11 +69,21 @@ func (a *app) openGPUs(c *engine.Config) (_ *gpuSet, err error) {
 			Announce: func(text string) { a.note(c.JSON || c.Progress == "none", "%s", text) },
 		})
 		if err != nil {
+			var e *cuda.Error
+			if errors.As(err, &e) && e.Code == outOfMemory {
+				return s, fmt.Errorf("--mode=gpu: --gpu-memory=%s allows %d bytes of cuda:%d, too few to open it, or others have taken what was free: %w", c.GPUMemory, limit, n, err)
+			}
 			return s, fmt.Errorf("--mode=gpu: %w", err)
 		}
 		s.devices = append(s.devices, dev)
 	}
 	return s, nil
+}
+
+// keepTo has the one GPU of a run hold what a plan says.
+func (s *gpuSet) keepTo(p *spill.Plan) error {
+	s.plan = p.Verdict.String()
+	return s.devices[0].Apply(p)
 }
 
 // all are the devices as the engine knows them.

@@ -152,7 +152,7 @@ func TestGPUTrainsAsCPU(t *testing.T) {
 			cpu := train("cpu", name("cpu"))
 			gpu := train("gpu", name("gpu"))
 			near(t, dir, name("cpu"), name("gpu"), epochs)
-			if gpu["mode"] != "gpu" || gpu["device"] != "cuda:0" || gpu["precision"] != "fp32" || gpu["emulated"] == true == cuemu.OnGPU() || gpu["test_acc"] == nil {
+			if gpu["mode"] != "gpu" || gpu["device"] != "cuda:0" || gpu["precision"] != "fp32" || gpu["emulated"] != true && !cuemu.OnGPU() || gpu["test_acc"] == nil {
 				t.Errorf("summary: mode %v, device %v, precision %v, emulated %v, test_acc %v", gpu["mode"], gpu["device"], gpu["precision"], gpu["emulated"], gpu["test_acc"])
 			}
 			g := gpu["gpus"].([]any)[0].(map[string]any)
@@ -234,7 +234,7 @@ func TestGPUMemoryIsPlanned(t *testing.T) {
 		}
 	}
 	wantFailure(t, call(t, dir, env, append(args, "--gpu-memory=4TiB")...), exitFailed, "--gpu-memory=4TiB: cuda:0 (", "more than the ")
-	wantFailure(t, call(t, dir, env, append(args, "--gpu=7")...), exitFailed, "--gpu=7: the driver shows 1 GPUs")
+	wantFailure(t, call(t, dir, env, append(args, "--gpu=7")...), exitFailed, "--gpu=7: the driver shows ")
 }
 
 // summaryOf reads the summary of a run.

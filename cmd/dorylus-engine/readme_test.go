@@ -72,7 +72,7 @@ func TestReadmeNamesWhatThereIs(t *testing.T) {
 		}
 	}
 	help := ""
-	for _, c := range []string{"", "prepare ", "predict ", "check ", "report ", "compare ", "launch local ", "launch ssh ", "launch k8s ", "serve auto ", "certs dev "} {
+	for _, c := range []string{"", "prepare ", "predict ", "check ", "report ", "compare ", "launch local ", "launch ssh ", "launch k8s ", "serve auto ", "certs dev ", "devices "} {
 		help += mustRun(t, t.TempDir(), strings.Fields(c+"--help")...)
 	}
 	for _, flag := range regexp.MustCompile(`--[a-z][a-z-]*`).FindAllString(text, -1) {

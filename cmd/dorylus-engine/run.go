@@ -15,6 +15,7 @@ import (
 	"dorylus/engine/store"
 	"dorylus/kernels"
 	"dorylus/kernels/devices"
+	"dorylus/kernels/spill"
 	"dorylus/lambda/fleet"
 )
 
@@ -98,13 +99,19 @@ func (a *app) runTraining(ctx context.Context, c engine.Config, st *store.Store,
 			return nil, fmt.Errorf("resume %s: %w", c.Resume, err)
 		}
 	}
+	var memory *spill.Plan
+	if c.Mode == "gpu" {
+		if memory, err = a.settleMemory(ctx, &c, st, split); err != nil {
+			return nil, err
+		}
+	}
 	on, err := a.openDevices(&c)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, on.close()) }()
-	if on.gpus != nil {
-		if err := a.settleMemory(ctx, &c, st, split, on.gpus); err != nil {
+	if memory != nil {
+		if err := on.gpus.keepTo(memory); err != nil {
 			return nil, err
 		}
 	}
