@@ -21,9 +21,12 @@ type fakeDevice struct {
 	spills         func(rows, cols int) bool
 	seed           uint64
 
+	worker sync.Mutex
+
 	mu      sync.Mutex
 	used    int
 	mats    map[*kernels.Mat]bool
+	kept    map[*int32]*fakeKept
 	streams int
 	pinned  int
 }
@@ -38,7 +41,7 @@ func openFake(arena int64, tile int, seed uint64, spills func(rows, cols int) bo
 	if err != nil {
 		return nil, err
 	}
-	d := &fakeDevice{Device: host, mem: make([]float32, 2*fakeArena+arena/4), spills: spills, seed: seed, mats: map[*kernels.Mat]bool{}}
+	d := &fakeDevice{Device: host, mem: make([]float32, 2*fakeArena+arena/4), spills: spills, seed: seed, mats: map[*kernels.Mat]bool{}, kept: map[*int32]*fakeKept{}}
 	for i := range d.mem {
 		d.mem[i] = float32(math.NaN())
 	}
@@ -103,6 +106,9 @@ func (d *fakeDevice) Close() error {
 	var errs []error
 	if n := len(d.mats) + d.spill.Held(); n > 0 {
 		errs = append(errs, fmt.Errorf("%d matrices were not freed", n))
+	}
+	if n := len(d.kept); n > 0 {
+		errs = append(errs, fmt.Errorf("%d lists were not dropped", n))
 	}
 	errs = append(errs, d.Device.Close())
 	if err := errors.Join(errs...); err != nil {
@@ -225,6 +231,8 @@ func (s *fakeStream) play(lines [3][]work) {
 }
 
 func (s *fakeStream) Wait() error {
+	s.d.worker.Lock() // one stream's work at a time: all stage in one arena
+	defer s.d.worker.Unlock()
 	if s.done == nil {
 		s.done = map[Mark]bool{}
 	}
