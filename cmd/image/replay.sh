@@ -60,7 +60,7 @@ mkdir -p "$modules" "$cache/go-build"
 for target in engine lambda; do
   say "building the target $target"
   # shellcheck disable=SC2086 # words
-  b build $in_chroot --pull-never --timestamp 0 --volume "$modules:/go/pkg/mod" --volume "$cache/go-build:/root/.cache/go-build" \
+  b build $in_chroot --pull-never --timestamp 0 --volume "$modules:/go/pkg/mod" --volume "$cache/go-build:$(getent passwd 0 | cut -d : -f 6)/.cache/go-build" \
     --build-arg VERSION="${VERSION:-unknown}" --target=$target -t "dorylus-$target" . >&2
   c=$(b from --pull-never "dorylus-$target")
   containers="$containers $c"
