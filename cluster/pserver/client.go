@@ -78,6 +78,9 @@ type Client struct {
 	ready  chan struct{} // replica is there
 	failed chan struct{}
 	asking sync.Mutex // one Snapshot at a time
+	// installing is held from before a version is announced until it is complete: who has
+	// heard of it finds it in a Snapshot. It comes before mu.
+	installing sync.Mutex
 
 	mu       sync.Mutex
 	links    []*link // by shard
@@ -362,13 +365,16 @@ func (c *Client) Stash() []params.VersionInfo { return c.replica.Stash() }
 func (c *Client) Snapshot() (*params.State, error) {
 	c.asking.Lock()
 	defer c.asking.Unlock()
+	c.installing.Lock()
 	c.mu.Lock()
 	if c.err != nil || c.closing {
+		defer c.installing.Unlock()
 		defer c.mu.Unlock()
 		return nil, errors.Join(c.err, errClosing(c.closing))
 	}
 	s := c.startSnapshot()
 	c.mu.Unlock()
+	c.installing.Unlock()
 	select {
 	case <-s.done:
 		return s.state, nil

@@ -311,6 +311,8 @@ func (c *Client) version(l *link, m *rpc.Message) error {
 
 // install puts a whole version in place and lets it be acknowledged.
 func (c *Client) install(part *coming) error {
+	c.installing.Lock()
+	defer c.installing.Unlock()
 	u := part.head.Update
 	if c.replica == nil {
 		p := &c.cfg.Params
