@@ -77,6 +77,9 @@ func Open(o Options) (*Device, error) {
 // open is Open on a driver; images has the kernels by target.
 func open(drv driver, o Options, images func(target string) []byte, chunk int64) (*Device, error) {
 	name := fmt.Sprintf("cuda:%d", o.Ordinal)
+	if err := o.Cut.check(); err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
 	n, err := drv.Devices()
 	if err == nil && n == 0 {
 		err = &Error{Op: "count the devices", Code: codeNoDevice}

@@ -110,7 +110,7 @@ func (d *Device) Load(g *kernels.CSR) (kernels.Graph, error) {
 		return nil, fmt.Errorf("%s: load: %w", d.name, err)
 	}
 	r := &graph{dev: d, host: g}
-	r.on = csrOf(g)
+	r.on = d.csrOf(g)
 	err := d.do(func(x *runner) error {
 		err := r.bring(x, &r.on, g, nil)
 		if err != nil {
@@ -128,11 +128,12 @@ func (d *Device) Load(g *kernels.CSR) (kernels.Graph, error) {
 }
 
 // csrOf is the host's part of a csr.
-func csrOf(g *kernels.CSR) csr {
+func (d *Device) csrOf(g *kernels.CSR) csr {
+	wide, long := d.opt.Cut.Wide, d.opt.Cut.Long
 	return csr{
-		long:  longRowsOf(g.RowPtr, longRow, edgeChunk),
+		long:  longRowsOf(g.RowPtr, long, edgeChunk),
 		parts: longRowsOf(g.RowPtr, longPart+1, partSize),
-		wide:  rowList{rows: rowsBetween(g.RowPtr, wideRow, longRow)},
+		wide:  rowList{rows: rowsBetween(g.RowPtr, wide, long)},
 	}
 }
 
@@ -201,7 +202,7 @@ func (r *graph) backward(x *runner) (*csr, error) {
 	if r.back != nil {
 		return r.back, nil
 	}
-	c := csrOf(r.host2)
+	c := r.dev.csrOf(r.host2)
 	before := len(r.blocks)
 	if err := r.bring(x, &c, r.host2, r.perm); err != nil {
 		for _, b := range r.blocks[before:] {

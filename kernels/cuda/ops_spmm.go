@@ -31,6 +31,8 @@ func (x *runner) formOf(rows, cols int, on16 bool) form {
 		return s8
 	case !on16:
 		return s32
+	case x.d.opt.Cut.Tile != 0:
+		return x.d.opt.Cut.form()
 	case cols <= g8.tile:
 		return g8
 	}
@@ -124,10 +126,11 @@ func (s *gather) run(x *runner) error {
 	}
 	i0, i1 := c.long.cut(s.rows)
 	w0, w1 := c.wide.cut(s.rows)
-	most := int64(longRow) // edges of the rows that f takes
+	cut := x.d.opt.Cut
+	most := cut.Long // edges of the rows that f takes
 	if wide, ok := f.wide(); ok {
-		most = wideRow
-		if err := launch(wide, c.wide.on, w0, w1-w0, wideRow, longRow); err != nil {
+		most = cut.Wide
+		if err := launch(wide, c.wide.on, w0, w1-w0, cut.Wide, cut.Long); err != nil {
 			return err
 		}
 		n -= w1 - w0
@@ -206,7 +209,7 @@ func (r *graph) scatter(x *runner, d, m mat, w address, rows kernels.Span) error
 	f, cols, lo, hi := x.formOf(m.rows, d.cols, aligned(d, m)), int32(d.cols), int64(rows.Lo), int64(rows.Hi)
 	n := len(t.long.rows)
 	if d.rows > n {
-		err := x.launch("dk_spmmt_"+f.name, f.blocks(d.rows, d.cols), d, m, cols, t.rowptr, t.col, w, t.perm, int64(d.rows), int64(longRow), lo, hi)
+		err := x.launch("dk_spmmt_"+f.name, f.blocks(d.rows, d.cols), d, m, cols, t.rowptr, t.col, w, t.perm, int64(d.rows), x.d.opt.Cut.Long, lo, hi)
 		if err != nil {
 			return err
 		}

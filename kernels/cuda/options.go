@@ -15,6 +15,8 @@ type Options struct {
 	// rounded to, where they lie on 16 bytes, and with bf16 also the rows that SpMM
 	// gathers. Sums are in fp32.
 	Precision string
+	// Cut is for measurements.
+	Cut Cut
 	// Announce is told of what takes the user's time; nil: nobody is.
 	Announce func(text string)
 }

@@ -3,6 +3,7 @@ package cuda
 import (
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"dorylus/kernels"
@@ -52,6 +53,12 @@ func TestForms(t *testing.T) {
 	} {
 		if f := x.formOf(c.rows, c.cols, c.on16); f != c.want {
 			t.Errorf("%d x %d, on 16 bytes %v: form %s, want %s", c.rows, c.cols, c.on16, f.name, c.want.name)
+		}
+	}
+	for tile, want := range map[int]form{32: g8, 64: g16, 128: g32} {
+		x := &runner{d: &Device{info: deviceInfo{L2: 50 << 20}, opt: Options{Cut: Cut{Tile: tile}}}}
+		if f, single := x.formOf(232965, 128, true), x.formOf(1000, 9, false); f != want || single != s32 {
+			t.Errorf("tiles of %d columns: forms %s and %s, want %s and %s", tile, f.name, single.name, want.name, s32.name)
 		}
 	}
 	if n := g8.blocks(33, 128); n != 4*2 {
@@ -146,6 +153,32 @@ func TestBlockBytes(t *testing.T) {
 		n := 1 + rng.Int64N(1<<uint(1+rng.IntN(40)))
 		if b := BlockBytes(n); b < n || b-n >= max(512, n/64+1) || BlockBytes(b) != b {
 			t.Fatalf("%d bytes take %d", n, b)
+		}
+	}
+}
+
+// TestCut: bounds by which rows are sorted are those asked for, and what makes no sense is
+// refused with its numbers.
+func TestCut(t *testing.T) {
+	g := &kernels.CSR{Cols: 1, RowPtr: []int64{0, 3, 43, 5043}, Col: make([]int32, 5043)}
+	for _, c := range []struct {
+		cut        Cut
+		wide, long int // how many rows
+	}{{Cut{}, 1, 1}, {Cut{Wide: 41}, 0, 1}, {Cut{Wide: 3, Long: 40}, 1, 2}, {Cut{Long: 6000}, 2, 0}} {
+		if err := c.cut.check(); err != nil {
+			t.Fatal(err)
+		}
+		got := (&Device{opt: Options{Cut: c.cut}}).csrOf(g)
+		if len(got.wide.rows) != c.wide || len(got.long.rows) != c.long {
+			t.Errorf("%+v: wide rows %v, long rows %v; want %d and %d", c.cut, got.wide.rows, got.long.rows, c.wide, c.long)
+		}
+	}
+	for _, c := range []struct {
+		cut  Cut
+		want string
+	}{{Cut{Long: 32}, "wide from 32 edges on and long from 32"}, {Cut{Wide: -1}, "wide from -1"}, {Cut{Tile: 48}, "tiles of 48 columns"}} {
+		if err := c.cut.check(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.cut, err, c.want)
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package conform
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -104,10 +105,19 @@ func boundaries(rng *rand.Rand, cols int) *kernels.CSR {
 
 // TestGatherBounds: SpMM and SpMMT with rows of every kind, in every form, whole and in
 // spans that cut between long rows; bits do not depend on the span.
-func TestGatherBounds(t *testing.T) {
+func TestGatherBounds(t *testing.T) { gatherBounds(t, cuda.Cut{}) }
+
+// TestGatherCuts is that of other bounds and tiles, which measurements ask for.
+func TestGatherCuts(t *testing.T) {
+	for _, c := range []cuda.Cut{{Wide: 4, Long: 1000, Tile: 64}, {Wide: 1, Long: 2, Tile: 128}} {
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) { gatherBounds(t, c) })
+	}
+}
+
+func gatherBounds(t *testing.T, cut cuda.Cut) {
 	const seed = 11
 	rng := rand.New(rand.NewPCG(seed, 1))
-	b := open(t, cuda.Options{Driver: cuemu.Driver(t)})
+	b := open(t, cuda.Options{Driver: cuemu.Driver(t), Cut: cut})
 	defer b.close()
 	defer func() { watch.Parts = 0 }()
 	for i, c := range []struct {
