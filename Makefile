@@ -34,7 +34,7 @@ NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
 CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... ./lambda/... ./cluster/... $(NATIVE)
 
-.PHONY: help build gpu-bench test test-gpu test-gpu-scripts gpu-first gpu-header cubin ptxas nvcc test-arm64-asm test-nocgo test-race test-asan test-arm64 test-rie k8s-test test-netns test-all soak fuzz lint bench bench-kernels bench-lambda bench-cluster accuracy parity ptx images test-image check clean
+.PHONY: help build gpu-bench test test-gpu test-gpu-golden test-gpu-scripts gpu-first gpu-header cubin ptxas nvcc test-arm64-asm test-nocgo test-race test-asan test-arm64 test-rie k8s-test test-netns test-all soak fuzz lint bench bench-kernels bench-lambda bench-cluster accuracy parity ptx images test-image check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ test-gpu: ## tests of GPU mode on this machine's GPU (DORYLUS_CUDA_DRIVER names 
 	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -timeout 30m -skip Emulated ./kernels/cuda/... ./engine/pipeline/ongpu
 	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -timeout 30m -run GPU -skip Emulated ./cmd/dorylus-engine
 	DORYLUS_CUDA_DRIVER=$${DORYLUS_CUDA_DRIVER:-libcuda.so.1} $(GO) test -count=1 -run '^TestKernels$$' ./csrc/cuda
+
+test-gpu-golden: ## of these, the reference runs of ../shared/golden (DORYLUS_TEST_GPU=emulated: on the emulated device)
+	DORYLUS_TEST_GPU=$${DORYLUS_TEST_GPU:-1} $(GO) test -tags "$(GPU_TAGS)" -count=1 -v -run Golden ./engine/pipeline/ongpu
 
 test-nocgo: ## vet and tests without any C
 	CGO_ENABLED=0 $(GO) test -vet=all -short $(PURE)

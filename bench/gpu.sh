@@ -10,7 +10,7 @@
 #
 #   DATA=STORE    a prepared graph instead of the generated one
 #   VERTICES=232965 DEGREE=492 FEATURES=602 CLASSES=41   of the generated graph: 114.6 million edges
-#   WIDTHS=16,32,41,64,128,256,602     of the gathers
+#   WIDTHS=16,32,41,48,64,128,256,602     of the gathers
 #   PEERS=auto    the peers' environment: a folder with bin/python; none: leave them out
 #   RESULT=FILE   instead of bench/results/gpu-NAME.json
 #   SHORT=1       without the tests of the whole program
@@ -23,7 +23,7 @@ mkdir -p "$OUT" || exit 1
 OUT=$(cd "$OUT" && pwd)
 : >"$OUT/steps.jsonl"
 . bench/gpu/steps.sh
-widths=${WIDTHS:-16,32,41,64,128,256,602}
+widths=${WIDTHS:-16,32,41,48,64,128,256,602}
 
 step build 1800 make --no-print-directory build gpu-bench TAGS="${TAGS:-}" || { tail -n 5 "$OUT/build.log" >&2; exit 1; }
 ENGINE=$here/bin/dorylus-engine
@@ -44,7 +44,15 @@ else
   step tests 3600 make --no-print-directory test-gpu TAGS="${TAGS:-}"
 fi
 
-# Golden runs: Cora beside the processor, four models; the loss curves within 1e-4.
+# Golden runs: layers of every model and 30 steps on Cora against the reference's arrays.
+golden=1
+! emulated || golden=emulated
+if [ -d ../shared/golden/cora_gcn2 ]; then
+  step golden 900 env DORYLUS_TEST_GPU=$golden make --no-print-directory test-gpu-golden TAGS="${TAGS:-}"
+else
+  skip golden "no reference data: put the folder shared beside the project"
+fi
+# Cora beside the processor, four models; the loss curves within 1e-4.
 for model in gcn gat sage gin; do
   step "cora-$model" 600 "$ENGINE" compare --modes=cpu,gpu --model="$model" --epochs="${CORA_EPOCHS:-20}" --out="$OUT/cora-$model"
 done

@@ -1,12 +1,15 @@
-package pipeline
+package golden
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"path/filepath"
 	"testing"
 
 	"dorylus/engine"
 	"dorylus/engine/dataset"
+	"dorylus/engine/pipeline"
 	"dorylus/engine/prepare"
 	"dorylus/engine/store"
 	"dorylus/engine/testkit"
@@ -14,16 +17,16 @@ import (
 	"dorylus/kernels/tensorbridge"
 )
 
-// goldenLayer is one layer of golden/ as a whole model: its edges and features go
+// layer is one layer of golden/ as a whole model: its edges and features go
 // through prepare in several orders, its output comes from Predict. The gradients of
 // the same layers are engine/model's tests.
-type goldenLayer struct {
+type layer struct {
 	dir, model string
 	heads      int // whose outputs a last layer averages; golden's are side by side
 	params     map[string]string
 }
 
-var goldenLayers = []goldenLayer{
+var layers = []layer{
 	{"tiny_gcn", "gcn", 1, map[string]string{"conv1.lin.weight": "W", "conv1.bias": "b"}},
 	{"tiny_gat", "gat", 2, map[string]string{"conv1.lin.weight": "W", "conv1.att_src": "a_src", "conv1.att_dst": "a_dst", "conv1.bias": "b"}},
 	{"tiny_sage", "sage", 1, map[string]string{"conv1.lin_l.weight": "Wneigh", "conv1.lin_r.weight": "Wself", "conv1.lin_l.bias": "b"}},
@@ -33,88 +36,84 @@ var goldenLayers = []goldenLayer{
 	{"cora_gat1", "gat", 4, map[string]string{"conv1.lin.weight": "W", "conv1.att_src": "a_src", "conv1.att_dst": "a_dst", "conv1.bias": "b"}},
 }
 
-func TestGoldenLayersFromEdgesToLogits(t *testing.T) {
-	for _, g := range goldenLayers {
-		t.Run(g.dir, func(t *testing.T) {
-			raw, features := g.raw(t)
-			_, want := g.array(t, "out")
-			orders := map[string]*store.Store{"natural": nil, "hash": nil}
-			for order := range orders {
+// Layers predicts with each layer over the graph in its own order and in a shuffled one:
+// the outputs are the reference's, to 1e-5.
+func Layers(t *testing.T, dev kernels.Device) {
+	for _, l := range layers {
+		t.Run(l.dir, func(t *testing.T) {
+			raw, features := l.raw(t)
+			_, want := l.array(t, "out")
+			for _, order := range []string{"natural", "hash"} {
 				st, err := prepare.Build(context.Background(), raw, prepare.Options{Order: order, Features: features, Seed: 3})
 				check(t, err)
-				orders[order] = st
-			}
-			everyDevice(t, func(t *testing.T, dev kernels.Device) {
-				for order, st := range orders {
-					got := g.predict(t, st, dev, len(want)/raw.N/g.heads)
-					wide := kernels.FromSlice(raw.N, got.Cols*g.heads, float32s(want))
-					if d := far(meanOfHeads(wide, g.heads), got, 1e-5); d != "" {
-						t.Errorf("order %s: out%s", order, d)
-					}
+				got := l.predict(t, st, dev, len(want)/raw.N/l.heads)
+				wide := kernels.FromSlice(raw.N, got.Cols*l.heads, float32s(want))
+				if d := far(meanOfHeads(wide, l.heads), got, 1e-5); d != "" {
+					t.Errorf("order %s: out%s", order, d)
 				}
-			})
+			}
 		})
 	}
 }
 
 // raw is the layer's graph and what prepare does to its features.
-func (g goldenLayer) raw(t *testing.T) (*dataset.Raw, string) {
+func (l layer) raw(t *testing.T) (*dataset.Raw, string) {
 	t.Helper()
-	if g.dir == "cora_gat1" {
+	if l.dir == "cora_gat1" {
 		raw, err := dataset.Cora()
 		check(t, err)
 		return raw, prepare.RowNormalize
 	}
-	shape, x := g.array(t, "in_X")
-	raw := &dataset.Raw{Name: g.dir, N: shape[0], Dense: kernels.FromSlice(shape[0], shape[1], float32s(x)), Labels: make([]int32, shape[0])}
-	raw.Src, raw.Dst = g.ints(t, "in_src"), g.ints(t, "in_dst")
-	if g.dir == "tiny_gcn" {
-		_, w := g.array(t, "in_weight")
+	shape, x := l.array(t, "in_X")
+	raw := &dataset.Raw{Name: l.dir, N: shape[0], Dense: kernels.FromSlice(shape[0], shape[1], float32s(x)), Labels: make([]int32, shape[0])}
+	raw.Src, raw.Dst = l.ints(t, "in_src"), l.ints(t, "in_dst")
+	if l.dir == "tiny_gcn" {
+		_, w := l.array(t, "in_weight")
 		raw.Weight = float32s(w)
 	}
 	return raw, prepare.AsGiven
 }
 
 // predict runs the model with golden's parameters over all vertices.
-func (g goldenLayer) predict(t *testing.T, st *store.Store, dev kernels.Device, classes int) *kernels.Mat {
+func (l layer) predict(t *testing.T, st *store.Store, dev kernels.Device, classes int) *kernels.Mat {
 	t.Helper()
 	wide := *st
 	wide.Meta.Classes = classes
-	c := engine.DefaultConfig(g.model)
-	c.Layers, c.OutHeads = 1, g.heads
-	if g.dir == "tiny_gin" {
-		shape, _ := g.array(t, "param_W0")
+	c := engine.DefaultConfig(l.model)
+	c.Layers, c.OutHeads = 1, l.heads
+	if l.dir == "tiny_gin" {
+		shape, _ := l.array(t, "param_W0")
 		c.Hidden = shape[1]
 	}
-	cfg, err := ModelConfig(&c, &wide)
+	cfg, err := pipeline.ModelConfig(&c, &wide)
 	check(t, err)
 	prog, err := cfg.Build()
 	check(t, err)
-	o := PredictOptions{Model: cfg, Store: &wide, Device: dev, Threads: 2}
+	o := pipeline.PredictOptions{Model: cfg, Store: &wide, Device: dev, Threads: 2}
 	for _, spec := range prog.Params {
-		name, ok := g.params[spec.Name]
+		name, ok := l.params[spec.Name]
 		if !ok {
 			t.Fatalf("golden has no %s", spec.Name)
 		}
-		_, x := g.array(t, "param_"+name)
+		_, x := l.array(t, "param_"+name)
 		m := kernels.FromSlice(len(x)/spec.Cols, spec.Cols, float32s(x))
-		if spec.Bias && g.heads > 1 {
-			m = meanOfHeads(kernels.FromSlice(1, len(x), float32s(x)), g.heads)
+		if spec.Bias && l.heads > 1 {
+			m = meanOfHeads(kernels.FromSlice(1, len(x), float32s(x)), l.heads)
 		}
 		if m.Rows != spec.Rows || m.Cols != spec.Cols {
 			t.Fatalf("golden's %s is %d x %d, the model's %d x %d", name, m.Rows, m.Cols, spec.Rows, spec.Cols)
 		}
 		o.Weights = append(o.Weights, m)
 	}
-	got, err := Predict(context.Background(), o)
+	got, err := pipeline.Predict(context.Background(), o)
 	check(t, err)
 	return got
 }
 
 // array reads one of the layer's arrays of float32 or float64.
-func (g goldenLayer) array(t *testing.T, name string) ([]int, []float64) {
+func (l layer) array(t *testing.T, name string) ([]int, []float64) {
 	t.Helper()
-	path := filepath.Join(testkit.Shared(t, "golden", g.dir), name+".npy")
+	path := filepath.Join(testkit.Shared(t, "golden", l.dir), name+".npy")
 	shape, x, err := tensorbridge.ReadNpy[float64](path)
 	if err == nil {
 		return shape, x
@@ -127,9 +126,9 @@ func (g goldenLayer) array(t *testing.T, name string) ([]int, []float64) {
 	return shape, x
 }
 
-func (g goldenLayer) ints(t *testing.T, name string) []int32 {
+func (l layer) ints(t *testing.T, name string) []int32 {
 	t.Helper()
-	_, x, err := tensorbridge.ReadNpy[int32](filepath.Join(testkit.Shared(t, "golden", g.dir), name+".npy"))
+	_, x, err := tensorbridge.ReadNpy[int32](filepath.Join(testkit.Shared(t, "golden", l.dir), name+".npy"))
 	check(t, err)
 	return x
 }
@@ -156,4 +155,26 @@ func meanOfHeads(m *kernels.Mat, heads int) *kernels.Mat {
 		}
 	}
 	return out
+}
+
+// far names the value of got that is furthest from want's, "" if none is further than tol
+// times want's largest.
+func far(want, got *kernels.Mat, tol float64) string {
+	if want.Rows != got.Rows || want.Cols != got.Cols {
+		return fmt.Sprintf(" is %d x %d, want %d x %d", got.Rows, got.Cols, want.Rows, want.Cols)
+	}
+	worst, largest, where := 0.0, 0.0, ""
+	for r := range want.Rows {
+		for c, x := range want.Row(r) {
+			y := got.Row(r)[c]
+			largest = max(largest, math.Abs(float64(x)))
+			if d := math.Abs(float64(x) - float64(y)); d > worst || d != d {
+				worst, where = d, fmt.Sprintf("[%d,%d] is %v, want %v", r, c, y, x)
+			}
+		}
+	}
+	if worst <= tol*largest {
+		return ""
+	}
+	return fmt.Sprintf("%s: off by %.3g of %.3g", where, worst, largest)
 }
