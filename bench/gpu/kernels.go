@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"dorylus/engine/store"
@@ -17,6 +16,7 @@ type config struct {
 	rounds, check int
 	ordinal       int
 	rateBytes     int64
+	sweep         bool
 }
 
 // measured is what the command kernels writes.
@@ -29,32 +29,18 @@ type measured struct {
 	Edges    int64       `json:"edges"`
 	Rates    *cuda.Rates `json:"rates,omitempty"` // of a real device only
 	Gathers  []gather    `json:"gathers"`
+	Sweeps   []sweep     `json:"sweeps,omitempty"`
+	Ops      []operation `json:"ops"`
 	Products []product   `json:"products"`
 }
 
-// gather is the sum over in-edges of rows of one width, without weights.
-type gather struct {
-	Op    string `json:"op"` // "spmm"; "spmmt": along the transpose
-	Width int    `json:"width"`
+// cost is what an op moves. Its ceilings are these bytes at the measured rates.
+type cost struct {
 	// Bytes are those that the multiprocessors ask for: a row for every edge, in sectors of
 	// 32 bytes, its index, and the output. Least are those that have to come from memory at
 	// least: each row once.
 	Bytes int64 `json:"bytes"`
 	Least int64 `json:"least_bytes"`
-	// Error is the largest difference from the processor's, of the sum of the values' sizes.
-	Error float64 `json:"error,omitempty"`
-	*Times
-	// Of the rate that a copy within the L2 cache reaches, and one through memory.
-	OfL2     float64 `json:"of_l2_rate,omitempty"`
-	OfMemory float64 `json:"of_memory_rate,omitempty"`
-}
-
-// product is a GEMM of the model's layers.
-type product struct {
-	Op      string `json:"op"`
-	M, N, K int
-	*Times
-	TFlops float64 `json:"tflops,omitempty"`
 }
 
 // Times are of a real device only.
@@ -62,16 +48,22 @@ type Times struct {
 	Median float64 `json:"ms"`
 	Best   float64 `json:"best_ms"`
 	GBs    float64 `json:"gb_s,omitempty"`
+	// AtL2 and AtMemory are what Bytes would take at the rate of a copy within the L2 cache,
+	// and of one through memory; Floor is Least at the latter: no kernel is faster.
+	AtL2     float64 `json:"at_l2_rate_ms,omitempty"`
+	AtMemory float64 `json:"at_memory_rate_ms,omitempty"`
+	Floor    float64 `json:"floor_ms,omitempty"`
 }
 
 // bench is a device with what is measured on it.
 type bench struct {
 	config
-	d   *cuda.Device
-	s   kernels.Stream
-	csr *kernels.CSR
-	g   kernels.Graph
-	out *measured
+	precision string
+	d         *cuda.Device
+	s         kernels.Stream
+	csr       *kernels.CSR
+	g         kernels.Graph
+	out       *measured
 }
 
 // measure does all that the command kernels does.
@@ -84,46 +76,86 @@ func measure(c config) (m *measured, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	d, err := cuda.Open(cuda.Options{Driver: c.driver, Ordinal: c.ordinal})
-	if err != nil {
-		return nil, err
+	csr := &kernels.CSR{Cols: st.In.Cols, RowPtr: st.In.RowPtr, Col: st.In.Col}
+	back := &kernels.CSR{Cols: st.Out.Cols, RowPtr: st.Out.RowPtr, Col: st.Out.Col}
+	for _, g := range []*kernels.CSR{csr, back} {
+		if err := g.Validate(); err != nil {
+			return nil, fmt.Errorf("graph of %s: %w", c.store, err)
+		}
 	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	b := &bench{config: c, d: d, csr: &kernels.CSR{Cols: st.In.Cols, RowPtr: st.In.RowPtr, Col: st.In.Col}}
-	b.out = &measured{Device: d.Describe(), Emulated: d.Emulated(), L2: d.L2(), Memory: d.Memory().Total, Vertices: b.csr.Rows(), Edges: int64(b.csr.Edges())}
-	if err := b.csr.Validate(); err != nil {
-		return nil, fmt.Errorf("graph of %s: %w", c.store, err)
+	if csr.Cols != csr.Rows() {
+		return nil, fmt.Errorf("the graph of %s has %d rows and %d columns: not one of vertices", c.store, csr.Rows(), csr.Cols)
 	}
-	if b.s, err = d.NewStream(); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, b.s.Close()) }()
-	if b.g, err = d.Load(b.csr); err != nil {
-		return nil, err
-	}
-	defer d.Unload(b.g)
-	if !b.out.Emulated {
-		r, err := d.Rates(c.rateBytes, 3)
+	m = &measured{Vertices: csr.Rows(), Edges: int64(csr.Edges())}
+	for _, precision := range []string{"fp32", "tf32", "bf16"} {
+		err := c.on(cuda.Options{Precision: precision}, csr, m, func(b *bench) error { return b.all(back) })
 		if err != nil {
+			return nil, fmt.Errorf("%s: %w", precision, err)
+		}
+	}
+	if c.sweep {
+		if err := c.sweeps(csr, m, []int{41, 128}); err != nil {
 			return nil, err
 		}
-		b.out.Rates = &r
 	}
-	for _, w := range c.widths {
-		if err := b.gathers(w); err != nil {
-			return nil, fmt.Errorf("gather %d columns: %w", w, err)
-		}
-	}
-	for _, p := range []product{{Op: "nn", M: b.csr.Rows(), N: 128, K: 602}, {Op: "nn", M: b.csr.Rows(), N: 41, K: 128}, {Op: "tn", M: 602, N: 128, K: b.csr.Rows()}, {Op: "nt", M: b.csr.Rows(), N: 128, K: 41}} {
-		if err := b.product(p); err != nil {
-			return nil, fmt.Errorf("product %s of %d x %d x %d: %w", p.Op, p.M, p.N, p.K, err)
-		}
-	}
-	return b.out, nil
+	return m, nil
 }
 
-// time measures ops, on a real device: nil on an emulated one, which runs them once.
-func (b *bench) time(bytes int64, ops func()) (*Times, error) {
+// all measures what there is in the precision of b's device.
+func (b *bench) all(back *kernels.CSR) error {
+	if b.precision != "tf32" { // which is of products only
+		for _, w := range b.widths {
+			if err := b.gathers(w); err != nil {
+				return fmt.Errorf("gather %d columns: %w", w, err)
+			}
+		}
+	}
+	if b.precision == "fp32" {
+		if err := b.panels(slices.Max(b.widths)); err != nil {
+			return fmt.Errorf("gather in panels: %w", err)
+		}
+		if err := b.ops(back); err != nil {
+			return err
+		}
+	}
+	return b.products()
+}
+
+// on runs f on a device opened with o, with the graph and a stream.
+func (c config) on(o cuda.Options, csr *kernels.CSR, out *measured, f func(*bench) error) (err error) {
+	o.Driver, o.Ordinal = c.driver, c.ordinal
+	b := &bench{config: c, csr: csr, out: out, precision: o.Precision}
+	if b.precision == "" {
+		b.precision = "fp32"
+	}
+	if b.d, err = cuda.Open(o); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.d.Close()) }()
+	if out.Device == "" {
+		out.Device, out.Emulated, out.L2, out.Memory = b.d.Describe(), b.d.Emulated(), b.d.L2(), b.d.Memory().Total
+	}
+	if out.Rates == nil && !out.Emulated {
+		r, err := b.d.Rates(c.rateBytes, 3)
+		if err != nil {
+			return err
+		}
+		out.Rates = &r
+	}
+	if b.s, err = b.d.NewStream(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.s.Close()) }()
+	if b.g, err = b.d.Load(csr); err != nil {
+		return err
+	}
+	defer b.d.Unload(b.g)
+	return f(b)
+}
+
+// time measures ops, on a real device: nil on an emulated one, which runs them once. c
+// gives them their ceilings; nil: none.
+func (b *bench) time(c *cost, ops func()) (*Times, error) {
 	if b.out.Emulated {
 		ops()
 		return nil, b.s.Wait()
@@ -140,8 +172,17 @@ func (b *bench) time(bytes int64, ops func()) (*Times, error) {
 	}
 	slices.Sort(all)
 	t := &Times{Median: all[len(all)/2], Best: all[0]}
-	t.GBs = float64(bytes) / max(t.Median, 1e-6) / 1e6
+	if c != nil {
+		t.ceilings(*c, *b.out.Rates)
+	}
 	return t, nil
+}
+
+// ceilings puts what moves beside the rates.
+func (t *Times) ceilings(c cost, r cuda.Rates) {
+	t.GBs = float64(c.Bytes) / max(t.Median, 1e-6) / 1e6
+	t.AtL2, t.AtMemory = float64(c.Bytes)/r.L2Copy/1e6, float64(c.Bytes)/r.Copy/1e6
+	t.Floor = float64(c.Least) / r.Copy / 1e6
 }
 
 // value is entry (r, c) of the matrix that is gathered: no two neighbours alike, exact in
@@ -170,107 +211,4 @@ func (b *bench) filled(rows, cols int) (*kernels.Mat, error) {
 		}
 	}
 	return m, nil
-}
-
-func (b *bench) gathers(width int) error {
-	n, edges := b.csr.Rows(), int64(b.csr.Edges())
-	x, err := b.filled(b.csr.Cols, width)
-	if err != nil {
-		return err
-	}
-	defer b.d.Free(x)
-	y, err := b.d.Alloc(n, width)
-	if err != nil {
-		return err
-	}
-	defer b.d.Free(y)
-	all := kernels.Span{Hi: n}
-	row := int64(4*width+31) / 32 * 32
-	bytes := edges*(row+4) + int64(n)*(row+8)
-	least := int64(n)*(2*row+8) + edges*4
-	for _, op := range []string{"spmm", "spmmt"} {
-		g := gather{Op: op, Width: width, Bytes: bytes, Least: least}
-		if op == "spmm" {
-			g.Times, err = b.time(bytes, func() { b.s.SpMM(y, b.g, x, kernels.Gather{}, all) })
-		} else {
-			if b.csr.Cols != n {
-				return fmt.Errorf("the graph has %d rows and %d columns: not one of vertices", n, b.csr.Cols)
-			}
-			g.Times, err = b.time(bytes, func() { b.s.SpMMT(y, b.g, nil, x, all) })
-		}
-		if err != nil {
-			return err
-		}
-		if op == "spmm" {
-			if g.Error, err = b.compare(y, width); err != nil {
-				return err
-			}
-		}
-		if r := b.out.Rates; r != nil && g.Times != nil {
-			g.OfL2, g.OfMemory = g.GBs/r.L2Copy, g.GBs/r.Copy
-		}
-		b.out.Gathers = append(b.out.Gathers, g)
-	}
-	return nil
-}
-
-// compare is the largest error of the first rows, as a share of the sum of the sizes of
-// what was added. More than rounding can explain is an error of its own: what was timed
-// is then not the gather.
-func (b *bench) compare(y *kernels.Mat, width int) (float64, error) {
-	rows := min(b.check, b.csr.Rows())
-	got := make([]float32, rows*width)
-	b.s.Get(got, y.Sub(kernels.Span{Hi: rows}))
-	if err := b.s.Wait(); err != nil {
-		return 0, err
-	}
-	worst := 0.0
-	for r := range rows {
-		for c := range width {
-			sum, size := 0.0, 1e-30
-			for _, u := range b.csr.Col[b.csr.RowPtr[r]:b.csr.RowPtr[r+1]] {
-				v := float64(value(int(u), c))
-				sum += v
-				size += math.Abs(v)
-			}
-			e := math.Abs(float64(got[r*width+c])-sum) / size
-			if !(e <= 1e-5) {
-				return e, fmt.Errorf("row %d, column %d is %g, want %g", r, c, got[r*width+c], sum)
-			}
-			worst = max(worst, e)
-		}
-	}
-	return worst, nil
-}
-
-func (b *bench) product(p product) error {
-	ar, ac, br, bc, trans := p.M, p.K, p.K, p.N, kernels.NN
-	switch p.Op {
-	case "tn":
-		ar, ac, trans = p.K, p.M, kernels.TN
-	case "nt":
-		br, bc, trans = p.N, p.K, kernels.NT
-	}
-	var mats []*kernels.Mat
-	defer func() {
-		for _, m := range mats {
-			b.d.Free(m)
-		}
-	}()
-	for _, s := range [][2]int{{ar, ac}, {br, bc}, {p.M, p.N}} {
-		m, err := b.filled(s[0], s[1]) // zeros would need less power
-		if err != nil {
-			return err
-		}
-		mats = append(mats, m)
-	}
-	var err error
-	if p.Times, err = b.time(0, func() { b.s.GEMM(mats[2], mats[0], mats[1], trans, nil) }); err != nil {
-		return err
-	}
-	if p.Times != nil {
-		p.TFlops = 2 * float64(p.M) * float64(p.N) * float64(p.K) / p.Median / 1e9
-	}
-	b.out.Products = append(b.out.Products, p)
-	return nil
 }

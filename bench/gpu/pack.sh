@@ -19,7 +19,7 @@ cp csrc/cuda/*.cu csrc/cuda/*.h csrc/cuda/*.ptx csrc/cuda/ptxas.sh "$top/csrc/cu
 # A static program that launches every kernel by the driver and compares it with its formula.
 ${CXX:-g++} -std=c++17 -O1 -static-libstdc++ -static-libgcc -o "$top/bin/kernel-check" csrc/cuda/testdata/check.cc csrc/cuda/testdata/check_rest.cc -ldl
 "$go" run ./bench/gpu/header -o "$top/cuda_asserts.c" csrc/include/cuda.h
-cp bench/gpu/gpu_first.sh bench/gpu/steps.sh bench/gpu/header.sh bench/gpu/peers.py "$top/"
+cp bench/gpu/gpu_first.sh bench/gpu/steps.sh bench/gpu/header.sh bench/gpu/peers.py bench/gpu/peer_ops.py "$top/"
 if [ -d ../shared/golden ]; then
   mkdir -p "$top/tests/shared"
   cp -r ../shared/golden "$top/tests/shared/"

@@ -1,11 +1,11 @@
-"""Times cuSPARSE's sparse product and PyTorch Geometric's training on the GPU, on the
-same graph as ours, and writes peers.json.
+"""Times cuSPARSE's sparse product, ops of PyTorch and PyTorch Geometric (peer_ops.py) and
+the latter's training on the GPU, on the same graph as ours, and writes peers.json.
 
     python bench/gpu/peers.py STORE --out peers.json [--widths 16,41] [--epochs 20]
 
 cuSPARSE is called directly (by ctypes, on PyTorch's memory): csr x dense rows,
-CUSPARSE_SPMM_CSR_ALG2 after cusparseSpMM_preprocess, whose time is not counted. Beside
-it PyTorch's own sparse_csr @ dense. Every product is compared with sums in float64 of
+CUSPARSE_SPMM_CSR_ALG2 after cusparseSpMM_preprocess, whose time is not counted, in fp32
+and of bfloat16 rows with sums in fp32. Beside it PyTorch's own sparse_csr @ dense. Every product is compared with sums in float64 of
 some rows. The training is a GCN of width 128 whose normalisation is computed once, over a CSR
 matrix and over an edge list. Times are medians between CUDA events. What cannot be
 measured is listed under "missing" with the reason. Without a GPU it fails, unless with
@@ -22,15 +22,10 @@ import sys
 import numpy as np
 import torch
 
+from peer_ops import Ops, value
+
 # Values of cusparse.h.
-INDEX_32I, BASE_ZERO, R_32F, ORDER_ROW, CSR_ALG2, NON_TRANSPOSE = 2, 0, 0, 2, 6, 0
-
-
-def value(rows, cols, at=None):
-    """The matrix that is gathered, as bench/gpu fills it."""
-    r = (torch.arange(rows, device=at) * 131)[:, None]
-    c = (torch.arange(cols, device=at) * 17)[None, :]
-    return ((r + c) % 251).float() / 251 - 0.5
+INDEX_32I, BASE_ZERO, R_32F, R_16BF, ORDER_ROW, CSR_ALG2, NON_TRANSPOSE = 2, 0, 0, 14, 2, 6, 0
 
 
 def timed(run, rounds, cuda):
@@ -77,13 +72,15 @@ class CuSPARSE:
             raise RuntimeError(f"{name}: status {code}")
 
     def product(self, ptr, col, values, x, y):
-        """A function that computes y = A x, prepared. ptr and col are int32."""
+        """A function that computes y = A x, prepared. ptr and col are int32; values and x of
+        one type, y and the sums fp32."""
+        kind = R_16BF if x.dtype == torch.bfloat16 else R_32F
         p = lambda t: ctypes.c_void_p(t.data_ptr())
         n = ctypes.c_int64
         a, b, c = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cusparseCreateCsr", ctypes.byref(a), n(len(ptr) - 1), n(x.size(0)), n(len(col)), p(ptr), p(col), p(values),
-                  INDEX_32I, INDEX_32I, BASE_ZERO, R_32F)
-        self.call("cusparseCreateDnMat", ctypes.byref(b), n(x.size(0)), n(x.size(1)), n(x.stride(0)), p(x), R_32F, ORDER_ROW)
+                  INDEX_32I, INDEX_32I, BASE_ZERO, kind)
+        self.call("cusparseCreateDnMat", ctypes.byref(b), n(x.size(0)), n(x.size(1)), n(x.stride(0)), p(x), kind, ORDER_ROW)
         self.call("cusparseCreateDnMat", ctypes.byref(c), n(y.size(0)), n(y.size(1)), n(y.stride(0)), p(y), R_32F, ORDER_ROW)
         one, zero, size = ctypes.c_float(1), ctypes.c_float(0), ctypes.c_size_t()
         args = (self.handle, NON_TRANSPOSE, NON_TRANSPOSE, ctypes.byref(one), a, b, ctypes.byref(zero), c, R_32F, CSR_ALG2)
@@ -112,28 +109,32 @@ def products(args, ptr, col, out, device):
     else:
         out["missing"].append("cuSPARSE: no GPU")
     matrix = torch.sparse_csr_tensor(p, c, ones, (n, n))
-    for width in args.widths:
+    for width, precision in [(w, kind) for kind in ("fp32", "bf16") for w in args.widths]:
+        narrow, bound = precision == "bf16", 1e-4
         x, y = value(n, width, device), torch.empty(n, width, device=device)
         want = [x[col[ptr[r]:ptr[r + 1]].astype(np.int64)].double().sum(0) for r in range(min(args.check, n))]
         size = [x[col[ptr[r]:ptr[r + 1]].astype(np.int64)].double().abs().sum(0) + 1e-30 for r in range(min(args.check, n))]
         worst = lambda got: max(((got[r].double() - want[r]).abs() / size[r]).max().item() for r in range(len(want)))
-        row = {"width": width, "cusparse_ms": 0, "torch_ms": 0, "error": 0}
+        row = {"width": width, "precision": precision, "cusparse_ms": 0, "torch_ms": 0, "error": 0}
         results = {}
+        if narrow:
+            x, bound = x.bfloat16(), bound + 1 / 256  # PyTorch has no such product with sums in fp32
+        else:
 
-        def torch_product():
-            results["y"] = matrix @ x
+            def torch_product():
+                results["y"] = matrix @ x
 
-        row["torch_ms"] = timed(torch_product, args.rounds, cuda)
-        row["error"] = worst(results.pop("y"))
+            row["torch_ms"] = timed(torch_product, args.rounds, cuda)
+            row["error"] = worst(results.pop("y"))
         if sparse:
             try:
-                run = sparse.product(p, c, ones, x, y)
+                run = sparse.product(p, c, ones.to(x.dtype), x, y)
                 row["cusparse_ms"] = timed(run, args.rounds, True)
                 row["error"] = max(row["error"], worst(y))
             except (AttributeError, RuntimeError) as e:
-                out["missing"].append(f"cuSPARSE, width {width}: {e}")
-        if not row["error"] < 1e-4:
-            raise RuntimeError(f"width {width}: an error of {row['error']}: not the same product")
+                out["missing"].append(f"cuSPARSE, width {width}, {precision}: {e}")
+        if not row["error"] < bound:
+            raise RuntimeError(f"width {width}, {precision}: an error of {row['error']}: not the same product")
         out["spmm"].append(row)
 
 
@@ -193,7 +194,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("store")
     p.add_argument("--out", default="peers.json")
-    p.add_argument("--widths", default="16,32,41,64,128,256,602", type=lambda s: [int(w) for w in s.split(",")])
+    p.add_argument("--widths", default="16,32,41,48,64,128,256,602", type=lambda s: [int(w) for w in s.split(",")])
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--epochs", type=int, default=20)
     p.add_argument("--check", type=int, default=200)
@@ -206,9 +207,10 @@ def main():
     ptr = np.array(ptr)
     if ptr[-1] >= 2**31:
         sys.exit(f"peers.py: {ptr[-1]} edges: more than int32 offsets reach")
-    out = {"device": "cpu" if args.cpu else torch.cuda.get_device_name(), "torch": torch.__version__, "pyg": "", "missing": [], "spmm": [], "epochs": []}
+    out = {"device": "cpu" if args.cpu else torch.cuda.get_device_name(), "torch": torch.__version__, "pyg": "", "missing": [], "spmm": [], "ops": [], "products": [], "epochs": []}
     with torch.no_grad():
         products(args, ptr, np.array(col), out, device)
+    Ops(out, device, lambda run: timed(run, args.rounds, device.type == "cuda")).all(torch.from_numpy(ptr).to(device), torch.from_numpy(np.array(col)).to(device))
     epochs(args, ptr, np.array(col), out, device)
     with open(args.out, "w") as f:
         json.dump(out, f, indent=1)

@@ -6,9 +6,9 @@ import "fmt"
 // measure what else could be: zero fields change nothing. A row's bits depend on it, so
 // training leaves it alone. Chunks of long rows have edgeChunk edges, as compiled.
 type Cut struct {
-	Wide int64 // edges from which a warp takes a row of a narrow matrix; 0: 32
-	Long int64 // edges from which a row is taken in chunks; 0: 4096
-	Tile int   // columns of a tile, 32, 64 or 128; 0: as fits the width and the L2 cache
+	Wide int64 `json:"wide,omitempty"` // edges from which a warp takes a row of a narrow matrix; 0: 32
+	Long int64 `json:"long,omitempty"` // edges from which a row is taken in chunks; 0: 4096
+	Tile int   `json:"tile,omitempty"` // columns of a tile, 32, 64 or 128; 0: as fits the width and the L2 cache
 }
 
 func (c *Cut) check() error {
