@@ -25,7 +25,7 @@ GPU_TAGS := $(TAGS)$(if $(TAGS),$(comma))cuda
 export CGO_CFLAGS := "-I$(CURDIR)/csrc/include" -DDORYLUS_CUDA_H=$(shell cksum < csrc/include/cuda.h | cut -d ' ' -f 1) $(if $(CGO_CFLAGS),$(CGO_CFLAGS),-O2)
 export CGO_LDFLAGS := "-L$(CURDIR)/csrc/cudashim/lib" $(if $(CGO_LDFLAGS),$(CGO_LDFLAGS),-O2)
 # Packages that are others with the tag.
-GPU := ./csrc/cudashim/... ./kernels/cuda/... ./engine/pipeline/ongpu
+GPU := ./csrc/cudashim/... ./csrc/cublas/... ./kernels/cuda/... ./engine/pipeline/ongpu
 
 # Packages whose Go code runs without cgo in production.
 PURE := ./engine/... ./kernels/... ./cmd/... ./lambda/... ./cluster/...

@@ -39,7 +39,7 @@ var pure = []ban{
 // rules is the dependency rule: cmd → bench → {cluster, lambda} → engine →
 // kernels → csrc.
 var rules = []rule{
-	{folder: "csrc", tests: []string{"csrc/cudashim/fakedriver", "csrc/cuemu"}},
+	{folder: "csrc", tests: []string{"csrc/cudashim/fakedriver", "csrc/cublas/fakeblas", "csrc/cuemu"}},
 	{folder: "kernels", ours: []string{"kernels/..."}, never: []ban{noGRPC, noAWS}},
 	{folder: "kernels/cpu", ours: []string{"kernels", "kernels/invariant", "csrc/..."}, tests: []string{"kernels/..."}, never: []ban{noGRPC, noAWS, noCU}},
 	{folder: "kernels/cuda", ours: []string{"kernels", "kernels/invariant", "kernels/spill", "kernels/cuda/...", "csrc/..."}, tests: []string{"kernels/..."}, never: []ban{noGRPC, noAWS}},
