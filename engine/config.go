@@ -178,6 +178,9 @@ type Config struct {
 	// GPUMemory is the most device memory to take of each: a share of what is free, default
 	// "90%", or bytes with or without a unit ("12GiB").
 	GPUMemory string `flag:"gpu-memory"`
+	// GPUProducts makes the products of mode gpu: "own" (default), this program's kernels,
+	// or "cublas", NVIDIA's library where it is there. Their last bits differ.
+	GPUProducts string `flag:"gpu-products"`
 	// Device is the kernel set: "auto" (default: the best this CPU has), "ref"
 	// (plain Go, slow), "cpu", "cpu/scalar", "cpu/avx2", "cpu/avx512".
 	Device string `flag:"device"`
@@ -263,6 +266,7 @@ func (c Config) WithDefaults() Config {
 	text(&c.Precision, "fp32")
 	text(&c.GPU, "auto")
 	text(&c.GPUMemory, "90%")
+	text(&c.GPUProducts, "own")
 	text(&c.Device, "auto")
 	text(&c.Progress, "auto")
 	count(&c.LambdaMemory, 1769)

@@ -27,6 +27,7 @@ var (
 	WeightDecayScopes = []string{"first", "weights", "all"}
 	Pipelines         = []string{"sync", "async"}
 	Precisions        = []string{"fp32", "tf32", "bf16"}
+	GPUProducts       = []string{"own", "cublas"}
 	LambdaTransports  = []string{"stream", "inline"}
 	LambdaFallbacks   = []string{"local", "fail"}
 	WirePrecisions    = []string{"fp32", "bf16", "fp16"}

@@ -73,6 +73,7 @@ func (c Config) checkGPU(k *checker) {
 		k.bad("gpu-memory", c.GPUMemory, "%v", err)
 	}
 	k.oneOf("precision", c.Precision, Precisions)
+	k.oneOf("gpu-products", c.GPUProducts, GPUProducts)
 	if c.Mode == "gpu" {
 		if c.Device != "auto" {
 			k.bad("device", c.Device, "it chooses kernels of the processor; with --mode=gpu choose the device by --gpu")
@@ -81,6 +82,9 @@ func (c Config) checkGPU(k *checker) {
 	}
 	if c.Precision != "fp32" && slices.Contains(Precisions, c.Precision) {
 		k.bad("precision", c.Precision, "--mode=%s computes in fp32 only; leave it out, or add --mode=gpu", c.Mode)
+	}
+	if c.GPUProducts != "own" && slices.Contains(GPUProducts, c.GPUProducts) {
+		k.bad("gpu-products", c.GPUProducts, "--mode=%s uses no GPU; leave it out, or add --mode=gpu", c.Mode)
 	}
 	if c.GPUMemory != "90%" {
 		k.bad("gpu-memory", c.GPUMemory, "--mode=%s uses no GPU; leave it out, or add --mode=gpu", c.Mode)

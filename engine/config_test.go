@@ -79,6 +79,8 @@ func TestValidateNamesFlagValueAndRemedy(t *testing.T) {
 		{func(c *Config) { c.Precision = "bf16" }, "--precision=bf16: --mode=cpu computes in fp32 only"},
 		{func(c *Config) { c.Mode, c.Precision = "lambda", "tf32" }, "--precision=tf32: --mode=lambda computes in fp32 only"},
 		{func(c *Config) { c.GPU = "0,1" }, "--gpu=0,1: --mode=cpu uses no GPU"},
+		{func(c *Config) { c.Mode, c.GPUProducts = "gpu", "mkl" }, "--gpu-products=mkl: choose one of own, cublas"},
+		{func(c *Config) { c.GPUProducts = "cublas" }, "--gpu-products=cublas: --mode=cpu uses no GPU"},
 		{func(c *Config) { c.GPUMemory = "1GiB" }, "--gpu-memory=1GiB: --mode=cpu uses no GPU"},
 		{func(c *Config) { c.Mode, c.GPU = "gpu", "0,x" }, `--gpu=0,x: "x" is no number of a GPU`},
 		{func(c *Config) { c.Mode, c.GPU = "gpu", "1,1" }, "--gpu=1,1: GPU 1 is there twice"},

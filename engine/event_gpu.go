@@ -10,6 +10,8 @@ type GPUUsed struct {
 	// Emulated: there is no GPU, but the emulated device of the tests.
 	Emulated  bool   `json:"emulated"`
 	Precision string `json:"precision"` // one of Precisions
+	// Products are made by "own" kernels or "cublas 12.8.4"; "" in events that are older.
+	Products string `json:"products,omitempty"`
 }
 
 // GPU is one of them. Numbers are bytes.

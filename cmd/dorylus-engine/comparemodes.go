@@ -98,7 +98,7 @@ func parseModes(c engine.Config, list string) ([]*entry, error) {
 		if d := engine.DefaultConfig(c.Model); mode == "gpu" {
 			e.Device = d.Device // it is meant for the others, as these are for GPUs
 		} else {
-			e.GPU, e.GPUMemory, e.Precision = d.GPU, d.GPUMemory, d.Precision
+			e.GPU, e.GPUMemory, e.Precision, e.GPUProducts = d.GPU, d.GPUMemory, d.Precision, d.GPUProducts
 		}
 		entries = append(entries, e)
 	}

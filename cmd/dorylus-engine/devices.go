@@ -13,6 +13,7 @@ import (
 
 	"dorylus/csrc/blas"
 	"dorylus/csrc/metis"
+	"dorylus/engine"
 	"dorylus/kernels"
 	"dorylus/kernels/cuda"
 	"dorylus/kernels/devices"
@@ -49,10 +50,12 @@ func (a *app) devicesCommand() *cobra.Command {
 		Short: "Instruction sets and GPUs, and why one cannot be used",
 		Long: `Devices lists what this program can compute on here, and for everything else the reason. --selftest
 runs the conformance suite on each usable device: every operation against its definition. With --gpu only
-GPUs are checked, and there has to be one. Exit 1 if a check fails, or nothing can be checked.
+GPUs are checked, and there has to be one. --gpu-products=cublas has GPUs make products by NVIDIA's library, and
+checks them so. Exit 1 if a check fails, or nothing can be checked.
 
 A GPU's driver is asked by a process of its own, so that one that hangs is a line of output. It is the
-machine's, or the library that DORYLUS_CUDA_DRIVER names. So is a GPU checked, within --selftest-timeout.`,
+machine's, or the library that DORYLUS_CUDA_DRIVER names, and cuBLAS what the system finds or DORYLUS_CUBLAS
+names. So is a GPU checked, within --selftest-timeout.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -65,13 +68,17 @@ machine's, or the library that DORYLUS_CUDA_DRIVER names. So is a GPU checked, w
 			case f.limit <= 0:
 				return usagef("--selftest-timeout=%v: give a time above 0", f.limit)
 			}
-			f.on = f.on || f.gpus != "" || f.only != ""
+			if err := oneOf("--gpu-products="+f.products, "products", f.products, engine.GPUProducts); err != nil {
+				return err
+			}
+			f.on = f.on || f.gpus != "" || f.only != "" || f.products != cuda.OwnProducts
 			return a.devices(cmd.Context(), asJSON, &f, limit)
 		},
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVar(&f.on, "selftest", false, "check every operation of each usable device")
 	cmd.Flags().StringVar(&f.gpus, "gpu", "", "check GPUs only: auto (all that can be used), or the driver's numbers, as 0 or 0,1")
+	cmd.Flags().StringVar(&f.products, "gpu-products", cuda.OwnProducts, "what makes the products of GPUs that are checked: "+list(engine.GPUProducts))
 	cmd.Flags().StringVar(&f.only, "only", "", "check only what has a name that begins so, such as SpMM")
 	cmd.Flags().DurationVar(&f.limit, "selftest-timeout", selftestLimit, "how long the checks of a GPU may take")
 	cmd.Flags().StringVar(&f.child, "selftest-device", "", "be the process that checks this device, and print the result")
@@ -80,6 +87,7 @@ machine's, or the library that DORYLUS_CUDA_DRIVER names. So is a GPU checked, w
 	cmd.Flags().BoolVar(&probe, "probe-gpus", false, "be the process that asks the driver, and print its report")
 	cmd.Flags().Lookup("probe-gpus").Hidden = true
 	cmd.Flags().Lookup("selftest-device").Hidden = true
+	complete(cmd, "gpu-products", engine.GPUProducts)
 	return cmd
 }
 

@@ -83,6 +83,7 @@ var settingHelp = []help{
 	{"precision", groupPipeline, "fp32; with --mode=gpu also tf32 (operands of products) or bf16 (gathered rows, too)"},
 	{"gpu", groupPipeline, "with --mode=gpu: auto (the first that can be used), or the driver's numbers, as 0 or 0,1"},
 	{"gpu-memory", groupPipeline, "with --mode=gpu: the most device memory to take, as 12GiB or a share of what is free"},
+	{"gpu-products", groupPipeline, "with --mode=gpu: products by own kernels, or by cublas (NVIDIA's library, from the system or DORYLUS_CUBLAS)"},
 	{"device", groupPipeline, "kernels: " + list(engine.Devices)},
 	{"lambdas", groupPipeline, "with --mode=lambda: workers, a number or auto"},
 	{"lambda-memory", groupPipeline, "size of a local worker in MB; 1769 is one processor"},
@@ -161,6 +162,7 @@ func addSettings(cmd *cobra.Command) {
 	complete(cmd, "weight-decay-scope", engine.WeightDecayScopes)
 	complete(cmd, "pipeline", engine.Pipelines)
 	complete(cmd, "precision", engine.Precisions)
+	complete(cmd, "gpu-products", engine.GPUProducts)
 	complete(cmd, "lambda-transport", engine.LambdaTransports)
 	complete(cmd, "lambda-fallback", engine.LambdaFallbacks)
 	complete(cmd, "wire-precision", engine.WirePrecisions)

@@ -19,7 +19,7 @@ const probeLimit = 10 * time.Second
 // driver, which may hang or end whoever calls it.
 func (a *app) askGPUs(limit time.Duration) cuda.Report {
 	if !cuda.Built {
-		return cuda.Probe("")
+		return cuda.Probe("", "")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -32,14 +32,20 @@ func (a *app) askGPUs(limit time.Duration) cuda.Report {
 
 // probeGPUs is what that process does.
 func (a *app) probeGPUs() error {
-	return json.NewEncoder(a.out).Encode(cuda.Probe(a.driverPath()))
+	return json.NewEncoder(a.out).Encode(cuda.Probe(a.driverPath(), a.cublasPath()))
 }
 
 // driverPath is the driver's library that the environment names; "": this machine's.
-func (a *app) driverPath() string {
+func (a *app) driverPath() string { return a.libraryPath(cuda.DriverEnv) }
+
+// cublasPath is the file of cuBLAS that the environment names; "": the system's.
+func (a *app) cublasPath() string { return a.libraryPath(cuda.CUBLASEnv) }
+
+// libraryPath is the library's file that a variable names; "": it names none.
+func (a *app) libraryPath(variable string) string {
 	path := ""
 	for _, kv := range a.env {
-		if value, ok := strings.CutPrefix(kv, cuda.DriverEnv+"="); ok {
+		if value, ok := strings.CutPrefix(kv, variable+"="); ok {
 			path = value
 		}
 	}
@@ -77,7 +83,8 @@ func gpuLines(r cuda.Report) []deviceLine {
 	return lines
 }
 
-// driverText is "driver 12.8, libcuda.so.1; optional: cublas no, cusparse no, nccl no".
+// driverText is "driver 12.8, libcuda.so.1; optional: cublas 12.8.4 (libcublas.so.12),
+// cusparse no, nccl no".
 func driverText(r cuda.Report) string {
 	text := fmt.Sprintf("driver %s, %s", r.Driver, r.Library)
 	if r.Emulated {
@@ -88,6 +95,9 @@ func driverText(r cuda.Report) string {
 		state := "no"
 		if r.Optional[name] {
 			state = "yes"
+		}
+		if l := r.CUBLAS; name == "cublas" && l != nil && l.Version != "" {
+			state = fmt.Sprintf("%s (%s)", l.Version, l.File)
 		}
 		parts = append(parts, name+" "+state)
 	}

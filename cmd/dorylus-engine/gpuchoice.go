@@ -46,6 +46,9 @@ func (a *app) chooseGPUs(c *engine.Config) error {
 			return err
 		}
 	}
+	if l := r.CUBLAS; c.GPUProducts == cuda.CUBLASProducts && l != nil && l.Problem != "" {
+		return fmt.Errorf("--gpu-products=%s: %s", c.GPUProducts, l.Problem)
+	}
 	a.gpu = g
 	return nil
 }

@@ -30,7 +30,7 @@ func (a *app) memoryPlan(ctx context.Context, c *engine.Config, st *store.Store,
 			})
 		}
 	}
-	return cuda.MakePlan(b, a.gpu.needs), nil
+	return cuda.MakePlan(b, c.GPUProducts, a.gpu.needs), nil
 }
 
 // budgetOf is what device number n of the report offers to a run by c.

@@ -22,15 +22,7 @@ const gpuPrefix = "cuda:"
 // registerGPUs lets devices.Open open GPUs by name.
 func (a *app) registerGPUs() {
 	devices.Register(gpuPrefix, func(name string) (kernels.Device, error) {
-		n, err := strconv.Atoi(strings.TrimPrefix(name, gpuPrefix))
-		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%q is no number of a GPU, want cuda:0", strings.TrimPrefix(name, gpuPrefix))
-		}
-		dev, err := cuda.Open(cuda.Options{Driver: a.driverPath(), Ordinal: n})
-		if err != nil {
-			return nil, err // not a nil *cuda.Device
-		}
-		return dev, nil
+		return a.openGPU(name, "")
 	}, func() []devices.Info {
 		var list []devices.Info
 		r := a.askGPUs(probeLimit)
@@ -42,6 +34,19 @@ func (a *app) registerGPUs() {
 		}
 		return list
 	})
+}
+
+// openGPU opens the GPU of a name, with products made as cuda.Options.Products says.
+func (a *app) openGPU(name, products string) (kernels.Device, error) {
+	n, err := strconv.Atoi(strings.TrimPrefix(name, gpuPrefix))
+	if err != nil || n < 0 {
+		return nil, fmt.Errorf("%q is no number of a GPU, want cuda:0", strings.TrimPrefix(name, gpuPrefix))
+	}
+	dev, err := cuda.Open(cuda.Options{Driver: a.driverPath(), Ordinal: n, Products: products, CUBLAS: a.cublasPath()})
+	if err != nil {
+		return nil, err // not a nil *cuda.Device
+	}
+	return dev, nil
 }
 
 // gpuSet is the GPUs of a run, open.
@@ -65,7 +70,7 @@ func (a *app) openGPUs(c *engine.Config) (_ *gpuSet, err error) {
 			return s, fmt.Errorf("--gpu-memory=%s: %w", c.GPUMemory, err)
 		}
 		dev, err := cuda.Open(cuda.Options{
-			Driver: a.gpu.driver, Ordinal: n, Memory: limit, Precision: c.Precision,
+			Driver: a.gpu.driver, Ordinal: n, Memory: limit, Precision: c.Precision, Products: c.GPUProducts, CUBLAS: a.cublasPath(),
 			Announce: func(text string) { a.note(c.JSON || c.Progress == "none", "%s", text) },
 		})
 		if err != nil {
@@ -110,6 +115,9 @@ func (s *gpuSet) kernels() string { return s.devices[0].Describe() + ", " + s.pr
 // used is what the devices say of themselves, with what they have taken if peak is set.
 func (s *gpuSet) used(peak bool) engine.GPUUsed {
 	u := engine.GPUUsed{Precision: s.precision}
+	if len(s.devices) > 0 {
+		u.Products = s.devices[0].Products()
+	}
 	for _, d := range s.devices {
 		m := d.Memory()
 		g := engine.GPU{Name: d.Name(), What: d.Describe(), Limit: m.Limit, Total: m.Total, Spilled: m.Spilled, Plan: s.plan}

@@ -48,7 +48,7 @@ func (a *app) launchPredict(ctx context.Context, f *predictFlags) (err error) {
 func (f *predictFlags) flags() []string {
 	flags := []string{"--run=" + f.run, "--weights=" + f.weights, fmt.Sprintf("--scores=%v", f.scores)}
 	for _, x := range []struct{ name, value string }{{"out", f.out}, {"embeddings", f.embeddings}, {"data", f.data}, {"device", f.device},
-		{"mode", f.mode}, {"gpu", f.gpu}, {"gpu-memory", f.gpuMemory}} {
+		{"mode", f.mode}, {"gpu", f.gpu}, {"gpu-memory", f.gpuMemory}, {"gpu-products", f.gpuProducts}} {
 		if x.value != "" {
 			flags = append(flags, "--"+x.name+"="+x.value)
 		}

@@ -18,7 +18,8 @@ type predictFlags struct {
 	scores                  bool
 	device                  string
 	mode, gpu, gpuMemory    string // "": the run's
-	servers                 int    // processes of this machine; 0: this one
+	gpuProducts             string
+	servers                 int // processes of this machine; 0: this one
 }
 
 func (a *app) predictCommand() *cobra.Command {
@@ -70,7 +71,9 @@ func (f *predictFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.device, "device", "", "kernels of the processor, or cuda:0 (default: those that the run asked for)")
 	fs.StringVar(&f.gpu, "gpu", "", "which GPUs: auto, or the driver's numbers, as 0 or 0,1 (default: those that the run asked for)")
 	fs.StringVar(&f.gpuMemory, "gpu-memory", "", "the most memory to take of each GPU, as 12GiB or a share of what is free (default: as the run did)")
+	fs.StringVar(&f.gpuProducts, "gpu-products", "", "what makes products on GPUs: own or cublas (default: as the run did)")
 	complete(cmd, "mode", []string{"cpu", "gpu"})
+	complete(cmd, "gpu-products", engine.GPUProducts)
 	complete(cmd, "weights", []string{"best", "final"})
 }
 
@@ -93,10 +96,12 @@ func (f *predictFlags) check() error {
 		return usagef("--weights=%s: choose one of best, final", f.weights)
 	case f.mode != "" && f.mode != "cpu" && f.mode != "gpu":
 		return usagef("--mode=%s: choose cpu or gpu", f.mode)
-	case f.mode == "cpu" && (f.gpu != "" || f.gpuMemory != "" || f.onGPU()):
-		return usagef("--mode=cpu: leave out --gpu, --gpu-memory and --device=cuda:N, which are for GPUs")
-	case f.device != "" && !f.onGPU() && (f.mode == "gpu" || f.gpu != "" || f.gpuMemory != ""):
-		return usagef("--device=%s: it chooses kernels of the processor; leave it out, or --mode=gpu, --gpu and --gpu-memory", f.device)
+	case f.gpuProducts != "" && !slices.Contains(engine.GPUProducts, f.gpuProducts):
+		return usagef("--gpu-products=%s: choose one of %s", f.gpuProducts, list(engine.GPUProducts))
+	case f.mode == "cpu" && (f.forGPUs() || f.onGPU()):
+		return usagef("--mode=cpu: leave out --gpu, --gpu-memory, --gpu-products and --device=cuda:N, which are for GPUs")
+	case f.device != "" && !f.onGPU() && (f.mode == "gpu" || f.forGPUs()):
+		return usagef("--device=%s: it chooses kernels of the processor; leave it out, or --mode=gpu, --gpu, --gpu-memory and --gpu-products", f.device)
 	case f.onGPU() && f.gpu != "":
 		return usagef("--device=%s: give either it or --gpu=%s", f.device, f.gpu)
 	case f.servers < 0:
@@ -108,6 +113,9 @@ func (f *predictFlags) check() error {
 // onGPU says that --device names a GPU.
 func (f *predictFlags) onGPU() bool { return strings.HasPrefix(f.device, gpuPrefix) }
 
+// forGPUs says that a flag was given that means GPUs only.
+func (f *predictFlags) forGPUs() bool { return f.gpu != "" || f.gpuMemory != "" || f.gpuProducts != "" }
+
 // settle makes c, the settings of the run, those of the prediction.
 func (f *predictFlags) settle(c *engine.Config) error {
 	if f.data != "" {
@@ -118,14 +126,14 @@ func (f *predictFlags) settle(c *engine.Config) error {
 		c.Mode, c.GPU = "gpu", strings.TrimPrefix(f.device, gpuPrefix)
 	case f.mode != "":
 		c.Mode = f.mode
-	case f.gpu != "" || f.gpuMemory != "":
+	case f.forGPUs():
 		c.Mode = "gpu"
 	case f.device != "" || c.Mode != "gpu":
 		c.Mode = "cpu"
 	}
 	if c.Mode != "gpu" {
 		d := engine.DefaultConfig(c.Model)
-		c.GPU, c.GPUMemory, c.Precision = d.GPU, d.GPUMemory, d.Precision
+		c.GPU, c.GPUMemory, c.Precision, c.GPUProducts = d.GPU, d.GPUMemory, d.Precision, d.GPUProducts
 		if f.device != "" {
 			c.Device = f.device
 		}
@@ -137,6 +145,9 @@ func (f *predictFlags) settle(c *engine.Config) error {
 	}
 	if f.gpuMemory != "" {
 		c.GPUMemory = f.gpuMemory
+	}
+	if f.gpuProducts != "" {
+		c.GPUProducts = f.gpuProducts
 	}
 	return usage(c.Validate())
 }

@@ -27,6 +27,8 @@ type selftestFlags struct {
 	only  string // checks whose names begin so
 	limit time.Duration
 	child string // be the process that checks this device
+	// products are those of GPUs, as --gpu-products.
+	products string
 }
 
 // selfChecks is what the self-test of a device came to.
@@ -55,6 +57,9 @@ func conform(open func() (kernels.Device, error), only string) (r selfChecks) {
 // opened once: after an error that loses its context, all that follows fails as well.
 func (a *app) selftestChild(f *selftestFlags) error {
 	open := func() (kernels.Device, error) { return devices.Open(f.child) }
+	if strings.HasPrefix(f.child, gpuPrefix) {
+		open = func() (kernels.Device, error) { return a.openGPU(f.child, f.products) }
+	}
 	return json.NewEncoder(a.out).Encode(conform(open, f.only))
 }
 
@@ -68,7 +73,7 @@ func (a *app) checkGPU(ctx context.Context, name string, f *selftestFlags) (r se
 	ctx, cancel := context.WithTimeoutCause(ctx, f.limit, fmt.Errorf("it did not end within %v", f.limit))
 	defer cancel()
 	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, self, "devices", "--selftest-device="+name, "--only="+f.only)
+	cmd := exec.CommandContext(ctx, self, "devices", "--selftest-device="+name, "--only="+f.only, "--gpu-products="+f.products)
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = a.env, &out, &errs, time.Second
 	err = cmd.Run()
 	if err == nil {

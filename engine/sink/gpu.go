@@ -13,7 +13,7 @@ import (
 // anything that could be rented.
 func (t *Tally) foldGPU(s *Summary) {
 	if t.gpu != nil {
-		s.GPUs, s.Precision = t.gpu.GPUs, t.gpu.Precision
+		s.GPUs, s.Precision, s.Products = t.gpu.GPUs, t.gpu.Precision, t.gpu.Products
 	}
 	if t.emulated {
 		s.Emulated, s.CostNote, s.Value = true, engine.EmulatedNote, Number(math.NaN())

@@ -82,10 +82,12 @@ type Summary struct {
 	Threads   int    `json:"threads"`
 	Device    string `json:"device"`
 	// Emulated: all or a part of the run was on the emulated device of the tests, so that
-	// times say nothing and there is no cost. GPUs and Precision are those of mode gpu.
+	// times say nothing and there is no cost. GPUs, Precision and Products, "own" or "cublas
+	// 12.8.4", are those of mode gpu.
 	Emulated  bool         `json:"emulated,omitempty"`
 	GPUs      []engine.GPU `json:"gpus,omitempty"`
 	Precision string       `json:"precision,omitempty"`
+	Products  string       `json:"gpu_products,omitempty"`
 	Version   string       `json:"version"`
 
 	Runs []Summary `json:"runs,omitempty"`

@@ -20,7 +20,8 @@ type Device struct {
 	opt   Options
 	info  deviceInfo
 	about driverInfo
-	ptx   string // "sm_80"
+	ptx   string  // "sm_80"
+	lib   library // makes products; nil: the kernels do
 	w     *worker
 	pool  *pool
 	chunk int64   // bytes of a staging chunk
@@ -102,6 +103,11 @@ func open(drv driver, o Options, images func(target string) []byte, chunk int64)
 		return nil, fmt.Errorf("open %s (%s %d.%d): precision %s needs capability 8.0 and a driver of CUDA 11; use --precision=fp32", name, d.info.Name, d.info.Major, d.info.Minor, o.Precision)
 	}
 	d.ptx = ptx
+	if o.Products == CUBLASProducts {
+		if d.lib, err = openCUBLAS(drv, o.CUBLAS); err != nil {
+			return nil, fmt.Errorf("open %s: products by cuBLAS: %w", name, err)
+		}
+	}
 	d.mu.mats, d.mu.graphs = map[*kernels.Mat]address{}, map[*graph]struct{}{}
 	if d.w, err = newWorker(drv, o.Ordinal); err != nil {
 		return nil, err
@@ -141,9 +147,21 @@ func (d *Device) Name() string { return d.name }
 // Emulated says that it is no GPU but the emulated device of the tests.
 func (d *Device) Emulated() bool { return d.about.Emulated }
 
-// Describe is "NVIDIA H200 9.0, driver 12.8, PTX sm_80".
+// Products is what makes products: "own", or "cublas 12.8.4".
+func (d *Device) Products() string {
+	if d.lib == nil {
+		return OwnProducts
+	}
+	return CUBLASProducts + " " + d.lib.Version()
+}
+
+// Describe is "NVIDIA H200 9.0, driver 12.8, PTX sm_80", and what else the bits of a
+// result depend on.
 func (d *Device) Describe() string {
 	text := fmt.Sprintf("%s %d.%d, driver %s, PTX %s", d.info.Name, d.info.Major, d.info.Minor, versionText(d.about.Version), d.ptx)
+	if d.lib != nil {
+		text += ", products by cuBLAS " + d.lib.Version()
+	}
 	if d.Emulated() {
 		text += ", emulated"
 	}

@@ -54,6 +54,22 @@
 // chunks, l.on and l.chunksOn the device's lists. A launch over no rows is skipped by
 // the op; a launch of the row form over rows that are all long is harmless.
 //
+// # Products by cuBLAS
+//
+// Products are made by the kernels of csrc/cuda, or where Options.Products asks for it by
+// cuBLAS (csrc/cublas), which is loaded then and never otherwise; what an epilogue does is
+// then a kernel of its own. The library has one handle for a device, on its compute stream,
+// with a workspace from the pool, and no atomics: NVIDIA promises the same bits each time
+// for one version of it on one model of GPU. What it keeps for itself besides is outside of
+// the pool and of the memory plan.
+//
+// Precision fp32 is CUBLAS_COMPUTE_32F, which keeps the bits of float32; tf32 and bf16
+// are its forms that may be less precise. They may cut operands where our kernels round
+// them, so that an operand is off by up to 2^-10, or 2^-7, of its size instead of half of
+// that; bf16 may be computed in TF32; and no operand is left in fp32 for its alignment. The
+// library chooses by shapes and addresses how it sums: a run that is streamed agrees with a
+// resident one within rounding, where with our kernels it may to the bit.
+//
 // A driver may hang or end the process. Probe is therefore meant to be called in a
 // process of its own, whose report travels as JSON.
 package cuda

@@ -21,6 +21,9 @@ type driver interface {
 	Reaches(i, other int) (bool, error)
 	// Loads says whether a shared library of that name can be loaded.
 	Loads(library string) bool
+	// CUBLAS loads the first of files that is a usable cuBLAS; the error of none is no
+	// *Error but says what was tried.
+	CUBLAS(files []string) (library, error)
 
 	// HostAlloc gives n bytes of pinned host memory; HostFree takes them back.
 	HostAlloc(n int) (unsafe.Pointer, error)
@@ -88,6 +91,23 @@ type function interface {
 	// Launch starts a grid of one dimension. Each argument fills a box of 8 bytes, in
 	// which smaller types lie at the low end.
 	Launch(s stream, blocks, threads, shared int, args []uint64) error
+}
+
+// library is cuBLAS.
+type library interface {
+	File() string    // as it was opened
+	Version() string // "12.8.4"
+	Emulated() bool  // it is the one of the tests, for the emulated device
+	// Products makes what products on s are made with. workspace is theirs, on 256 bytes,
+	// until they are closed. Errors of it and of what it makes are *LibraryError.
+	Products(s stream, workspace address, bytes int64) (products, error)
+}
+
+// products are those of cuBLAS on a stream. They belong to the worker.
+type products interface {
+	// GEMM queues dst = a·b, or dst + a·b where add is set, of matrices as GEMM has them.
+	GEMM(p product) error
+	Close() error
 }
 
 // stream is a queue of work on a device.

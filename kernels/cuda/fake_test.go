@@ -28,6 +28,14 @@ func (d *fakeDriver) err(method string) error {
 func (d *fakeDriver) Info() driverInfo          { return d.info }
 func (d *fakeDriver) Devices() (int, error)     { return len(d.gpus), d.err("Devices") }
 func (d *fakeDriver) Loads(library string) bool { return d.loads[library] }
+func (d *fakeDriver) CUBLAS(files []string) (library, error) {
+	for _, f := range files {
+		if d.loads[f] {
+			return &fakeLibrary{d: d, file: f}, nil
+		}
+	}
+	return nil, fmt.Errorf("searched %v", files)
+}
 func (d *fakeDriver) Device(i int) (deviceInfo, error) {
 	return d.gpus[i], d.err(fmt.Sprint("Device", i))
 }
@@ -61,3 +69,14 @@ func (c *fakeContext) Memory() (free, total int64, err error) {
 	b := c.d.gpus[c.gpu].Bytes
 	return b / 2, b, c.d.err("Memory")
 }
+
+// fakeLibrary is a cuBLAS that cannot make products.
+type fakeLibrary struct {
+	library
+	d    *fakeDriver
+	file string
+}
+
+func (l *fakeLibrary) File() string    { return l.file }
+func (l *fakeLibrary) Version() string { return "1.2.3" }
+func (l *fakeLibrary) Emulated() bool  { return l.d.loads["emulated"] }

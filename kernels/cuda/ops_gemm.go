@@ -44,6 +44,10 @@ func (q *queue) product(name string, dst, a, b *kernels.Mat, t kernels.Trans, ep
 	if t == kernels.TN {
 		k = a.Rows
 	}
+	if q.dev.lib != nil {
+		o.run(product{d, l, r, k, t, q.dev.opt.Precision, add}.byLibrary(e, ep != nil))
+		return
+	}
 	kernel := gemmKernel(q.dev.opt.Precision, t, aligned(l, r))
 	o.run(func(x *runner) error {
 		if d.rows == 0 || d.cols == 0 {

@@ -17,12 +17,22 @@ type Options struct {
 	Precision string
 	// Cut is for measurements.
 	Cut Cut
+	// Products is "own" (or ""), the kernels of this package, or "cublas", NVIDIA's library,
+	// which has to be there; CUBLAS is its file, "": one that the system finds.
+	Products string
+	CUBLAS   string
 	// Announce is told of what takes the user's time; nil: nobody is.
 	Announce func(text string)
 }
 
 // precisions are the values of Options.Precision.
 var precisions = []string{"fp32", "tf32", "bf16"}
+
+// The values of Options.Products.
+const (
+	OwnProducts    = "own"
+	CUBLASProducts = "cublas"
+)
 
 // check gives the options their defaults, or says what is wrong with them.
 func (o *Options) check() error {
@@ -31,6 +41,12 @@ func (o *Options) check() error {
 	}
 	if !slices.Contains(precisions, o.Precision) {
 		return fmt.Errorf("open cuda:%d: precision %q, want one of %v", o.Ordinal, o.Precision, precisions)
+	}
+	if o.Products == "" {
+		o.Products = OwnProducts
+	}
+	if o.Products != OwnProducts && o.Products != CUBLASProducts {
+		return fmt.Errorf("open cuda:%d: products by %q, want %s or %s", o.Ordinal, o.Products, OwnProducts, CUBLASProducts)
 	}
 	if o.Memory < 0 {
 		return fmt.Errorf("open cuda:%d: at most %d bytes of memory; want more than 0, or 0 for 90 %% of what is free", o.Ordinal, o.Memory)

@@ -32,8 +32,16 @@ type Report struct {
 	Visible *string `json:"cuda_visible_devices,omitempty"`
 	// Optional says of each library that is not required whether it is there.
 	Optional map[string]bool `json:"optional,omitempty"`
+	CUBLAS   *Library        `json:"cublas,omitempty"` // nil: there are no devices for it
 	Devices  []GPU           `json:"devices"`
 	Problem  *Problem        `json:"problem,omitempty"` // why there are no devices
+}
+
+// Library is an optional library, or why it cannot be used.
+type Library struct {
+	File    string `json:"file,omitempty"`    // as the system knows it
+	Version string `json:"version,omitempty"` // "12.8.4"
+	Problem string `json:"problem,omitempty"`
 }
 
 // GPU is what the driver shows of one.
@@ -95,14 +103,14 @@ func (r *Report) Refusal() error {
 }
 
 // Probe opens the driver at path, or where path is "" the one of this machine, and
-// reports what it finds. It may take for ever, or end the process, where the driver
-// does: see Ask.
-func Probe(path string) Report {
+// reports what it finds; so with cublas, the file of cuBLAS. It may take for ever, or end
+// the process, where the driver does: see Ask.
+func Probe(path, cublas string) Report {
 	d, err := openDriver(path)
-	return probe(d, err)
+	return probe(d, err, cublas)
 }
 
-func probe(d driver, err error) Report {
+func probe(d driver, err error, cublas string) Report {
 	r := Report{Built: Built, Devices: []GPU{}}
 	if v, ok := os.LookupEnv(visibleName); ok {
 		r.Visible = &v
@@ -124,7 +132,14 @@ func probe(d driver, err error) Report {
 	for i := range n {
 		r.Devices = append(r.Devices, probeDevice(d, i, info.Version))
 	}
-	r.Optional = map[string]bool{}
+	r.CUBLAS = &Library{}
+	l, err := openCUBLAS(d, cublas)
+	if err == nil {
+		r.CUBLAS.File, r.CUBLAS.Version = l.File(), l.Version()
+	} else {
+		r.CUBLAS.Problem = err.Error()
+	}
+	r.Optional = map[string]bool{"cublas": err == nil}
 	for name, libraries := range optional {
 		for _, l := range libraries {
 			r.Optional[name] = r.Optional[name] || d.Loads(l)
@@ -133,9 +148,8 @@ func probe(d driver, err error) Report {
 	return r
 }
 
-// optional are libraries that are used where they are there, newest first.
+// optional are the other libraries that are used where they are there, newest first.
 var optional = map[string][]string{
-	"cublas":   {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"},
 	"cusparse": {"libcusparse.so.12", "libcusparse.so.11"},
 	"nccl":     {"libnccl.so.2"},
 }

@@ -14,6 +14,8 @@ type runner struct {
 	zeroed            event // of the compute stream: the matrix that Alloc gave last is zero
 	stage             *staging
 
+	products products // by cuBLAS; nil: by kernels
+
 	module    module
 	functions map[string]function
 	boxes     []uint64
@@ -47,14 +49,28 @@ func newRunner(d *Device, c context, image []byte) (*runner, error) {
 		return x, err
 	}
 	x.module = m
-	x.stage, err = newStaging(d.drv, c, d.pool, d.chunk)
-	return x, err
+	if x.stage, err = newStaging(d.drv, c, d.pool, d.chunk); err != nil || d.lib == nil {
+		return x, err
+	}
+	space, err := d.pool.get(c, cublasWorkspace, "the workspace of cuBLAS")
+	if err != nil {
+		return x, err
+	}
+	made, err := d.lib.Products(x.compute, space, cublasWorkspace)
+	if err != nil {
+		return x, err
+	}
+	x.products = made
+	return x, nil
 }
 
 func (x *runner) close() error {
 	var errs []error
 	if x.stage != nil {
 		errs = append(errs, x.stage.close())
+	}
+	if x.products != nil {
+		errs = append(errs, x.products.Close())
 	}
 	errs = append(errs, x.pool.close(x.c))
 	if x.module != nil {

@@ -17,15 +17,36 @@ import (
 // allows, 2^-11 with TF32 and 2^-8 with bfloat16, and not much nearer: they are made
 // as was asked for.
 func TestPrecision(t *testing.T) {
+	testPrecision(t, cuda.Options{Driver: cuemu.Driver(t)}, 0.01, 1.1)
+	_, err := cuda.Open(cuda.Options{Driver: cuemu.Driver(t), Precision: "fp16"})
+	if want := `precision "fp16", want one of [fp32 tf32 bf16]`; err == nil || !contains(err, want) {
+		t.Errorf("precision fp16: %v, want %q", err, want)
+	}
+}
+
+// TestCUBLASPrecision: so does the library, which may cut operands instead of rounding
+// them, at twice the error, and make them finer than was asked for.
+func TestCUBLASPrecision(t *testing.T) {
+	o, _ := products(t)
+	least := 0.01
+	if cuemu.OnGPU() {
+		least = 0
+	}
+	testPrecision(t, o, least, 2.1)
+}
+
+func testPrecision(t *testing.T, o cuda.Options, least, most float64) {
 	const m, k, n, seed = 70, 600, 48, 3
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for _, p := range []struct {
 		name        string
 		rounds      float64
 		least, most float64 // of the largest error, in roundings of the operands
-	}{{"fp32", 0x1p-24, 0, 40}, {"tf32", 0x1p-11, 0.01, 1.1}, {"bf16", 0x1p-8, 0.01, 1.1}} {
+	}{{"fp32", 0x1p-24, 0, 40}, {"tf32", 0x1p-11, least, most}, {"bf16", 0x1p-8, least, most}} {
 		t.Run(p.name, func(t *testing.T) {
-			b := open(t, cuda.Options{Driver: cuemu.Driver(t), Precision: p.name})
+			o := o
+			o.Precision = p.name
+			b := open(t, o)
 			defer b.close()
 			for _, tr := range []kernels.Trans{kernels.NN, kernels.NT, kernels.TN} {
 				ar, ac, br, bc := m, k, k, n
@@ -66,10 +87,6 @@ func TestPrecision(t *testing.T) {
 				b.d.Free(d)
 			}
 		})
-	}
-	_, err := cuda.Open(cuda.Options{Driver: cuemu.Driver(t), Precision: "fp16"})
-	if want := `precision "fp16", want one of [fp32 tf32 bf16]`; err == nil || !contains(err, want) {
-		t.Errorf("precision fp16: %v, want %q", err, want)
 	}
 }
 

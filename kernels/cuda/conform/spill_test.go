@@ -17,7 +17,11 @@ import (
 
 // spilling opens a device that keeps every matrix in host memory.
 func spilling(driver string, memory, arena int64, tile int) (*cuda.Device, error) {
-	d, err := cuda.Open(cuda.Options{Driver: driver, Memory: memory})
+	return spillingOn(cuda.Options{Driver: driver, Memory: memory}, arena, tile)
+}
+
+func spillingOn(o cuda.Options, arena int64, tile int) (*cuda.Device, error) {
+	d, err := cuda.Open(o)
 	if err != nil {
 		return nil, err
 	}
