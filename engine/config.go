@@ -69,6 +69,11 @@ type Config struct {
 	// InputDropout is the same for the input features; default 0.5. 0 lets the
 	// first aggregation be computed once and kept.
 	InputDropout float64 `flag:"input-dropout"`
+	// CacheGather keeps the first aggregation of features that nothing changes between
+	// epochs; PruneRows computes, in training, only the rows that the loss can see. Both
+	// default to true; without them an epoch does the work that other systems do.
+	CacheGather bool `flag:"cache-gather"`
+	PruneRows   bool `flag:"prune-rows"`
 
 	// Epochs is the number of training epochs at most; default 200.
 	Epochs int `flag:"epochs"`
@@ -218,7 +223,7 @@ type Config struct {
 // An unknown model has the defaults of "gcn".
 func DefaultConfig(model string) Config {
 	c := Config{
-		Bias: true, Dropout: 0.5, InputDropout: 0.5, AttentionDropout: 0.6, WeightDecay: 5e-4, SplitIndex: -1,
+		Bias: true, CacheGather: true, PruneRows: true, Dropout: 0.5, InputDropout: 0.5, AttentionDropout: 0.6, WeightDecay: 5e-4, SplitIndex: -1,
 		Model: model, Hops: 2, Alpha: 0.1, AsyncWait: 0.75,
 	}
 	switch model {

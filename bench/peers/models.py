@@ -15,29 +15,6 @@ from torch_geometric.utils import scatter, softmax
 ACTIVATIONS = {"relu": nn.ReLU, "elu": nn.ELU, "tanh": nn.Tanh, "identity": nn.Identity, "leaky-relu": nn.LeakyReLU}
 
 
-def read_config(path):
-    """A run's config.yaml: one `name: value` per line, values as JSON or bare words."""
-    out = {}
-    with open(path) as f:
-        for line in f:
-            name, _, text = line.strip().partition(": ")
-            if name and not name.startswith("#"):
-                out[name.rstrip(":").replace("-", "_")] = value(text)
-    return out
-
-
-def value(text):
-    """A setting's text as bool, int, float or str."""
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text.strip('"')
-
-
 class WeightedSAGE(SAGEConv):
     """SAGEConv over weighted edges: the weighted mean, or the maximum over edges of
     positive weight."""
@@ -113,7 +90,7 @@ class Bias(nn.Module):
 
 
 class Net(nn.Module):
-    """The model of a config (read_config) for a graph's features, classes and weights.
+    """The model of a config (config.read) for a graph's features, classes and weights.
     `train_rows` are the vertices that the loss is taken over: batch normalisation sees
     those alone that it can reach."""
 

@@ -31,7 +31,8 @@ import torch_geometric  # noqa: E402
 
 import graphs  # noqa: E402
 from engine import Engine, tensors  # noqa: E402
-from models import Net, read_config  # noqa: E402
+import config as settings
+from models import Net  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LOSS, GRAD, LOGITS = 1e-4, 1e-3, 1e-4
@@ -81,7 +82,7 @@ class Case:
 
     def net(self, run, dtype, state):
         g = self.graph
-        net = Net(read_config(os.path.join(run, "config.yaml")), g.x.size(1), g.classes, g.edge_weight is not None)
+        net = Net(settings.read(os.path.join(run, "config.yaml")), g.x.size(1), g.classes, g.edge_weight is not None)
         net.load_state_dict(state)  # strict: all names and shapes must fit
         net.train_rows = g.train
         return net.to(dtype), g.to(dtype)

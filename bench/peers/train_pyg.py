@@ -10,14 +10,7 @@ Adjacency: "csr" (a sparse matrix, PyTorch's own product: PyG's fastest way with
 extensions), "edges" (edge_index: gather and scatter), or "auto": csr where the layer
 can use it (gcn, and sage and gin without weights), else edges."""
 
-import argparse
 import importlib.util
-import json
-import os
-import resource
-import statistics
-import sys
-import time
 import warnings
 
 warnings.filterwarnings("ignore")
@@ -27,13 +20,8 @@ import torch_geometric  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 from torch_geometric.nn.conv.gcn_conv import gcn_norm  # noqa: E402
 
-import graphs  # noqa: E402
-from models import Net, read_config, value  # noqa: E402
-
-
-# Settings that this trainer has only in their plain form.
-PLAIN = {"lr_schedule": "constant", "warmup": 0, "clip_norm": 0, "class_weights": "", "metric": "", "target_accuracy": 0,
-         "precision": "fp32", "split": "", "split_file": ""}
+import peer  # noqa: E402
+from models import Net  # noqa: E402
 
 
 def adjacency(kind, config, g):
@@ -58,90 +46,27 @@ def adjacency(kind, config, g):
     return (torch.sparse_csr_tensor(ptr, src, values, (len(g.y), len(g.y))),), kind
 
 
-def optimizer(config, net):
-    """PyTorch's optimiser of that name, and decay where the settings say."""
-    first = {n for n, p in net.named_parameters() if p.dim() > 1 and n.split(".")[0] in ("conv1", "res1")}
-    weights = {n for n, p in net.named_parameters() if p.dim() > 1}
-    every = {n for n, _ in net.named_parameters()}
-    decays = {"first": first, "weights": weights, "all": every}[config["weight_decay_scope"]]
-    part = lambda yes: [p for n, p in net.named_parameters() if (n in decays) == yes]
-    groups = [{"params": part(True), "weight_decay": config["weight_decay"]}, {"params": part(False), "weight_decay": 0}]
-    if config["optimizer"] == "sgd":
-        return torch.optim.SGD(groups, lr=config["lr"], momentum=config["momentum"])
-    return {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config["optimizer"]](groups, lr=config["lr"])
-
-
-def train(config, g, adj, seed):
-    """Trains once. Returns the summary's numbers about it."""
-    torch.manual_seed(seed)
+def network(config, g):
+    """The model, whose adjacency is normalised already."""
     net = Net(config, g.x.size(1), g.classes, g.edge_weight is not None)
     if config["model"] == "gcn":
         for l in range(1, config["layers"] + 1):
-            getattr(net, f"conv{l}").normalize = False  # adjacency has done it
-    opt = optimizer(config, net)
-    accuracy = lambda out, rows: (out[rows].argmax(1) == g.y[rows]).double().mean().item() if len(rows) else None
-    seconds, best, since = [], None, 0
-    for epoch in range(1, config["epochs"] + 1):
-        start = time.perf_counter()
-        net.train()
-        opt.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(net(g.x, *adj)[g.train], g.y[g.train])
-        loss.backward()
-        opt.step()
-        seconds.append(time.perf_counter() - start)
-        if epoch % config["eval_every"] and epoch != config["epochs"]:
-            continue
-        net.eval()
-        with torch.no_grad():
-            out = net(g.x, *adj)
-        now = {"best_epoch": epoch, "train_acc": accuracy(out, g.train), "val_acc": accuracy(out, g.val), "test_acc": accuracy(out, g.test)}
-        since += 1
-        if best is None or now["val_acc"] is None or now["val_acc"] > best["val_acc"]:
-            best, since = now, 0
-        if config["patience"] and since * config["eval_every"] >= config["patience"]:
-            break
-    return {"epochs_run": epoch, **best, "loss": loss.item(), "epoch_seconds": statistics.median(seconds)}
-
-
-def peak_memory():
-    """The process's largest resident size in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+            getattr(net, f"conv{l}").normalize = False
+    return net
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("store")
-    p.add_argument("config", help="config.yaml of a run of ours")
-    p.add_argument("--adjacency", choices=("auto", "csr", "edges"), default="auto")
-    p.add_argument("--threads", type=int, default=0, help="0: one per core")
-    args, rest = p.parse_known_args()
-    config = read_config(args.config)
-    for flag in rest:
-        name, _, text = flag.removeprefix("--").partition("=")
-        name = name.replace("-", "_")
-        if not flag.startswith("--") or name not in config:
-            p.error(f"{flag}: not a setting in {args.config}; write --setting=value")
-        config[name] = value(text)
-    for name, plain in PLAIN.items():
-        if config.get(name, plain) != plain:
-            p.error(f"{name.replace('_', '-')}={config[name]}: not supported here, only {plain or 'none'!r}; add --{name.replace('_', '-')}={plain}")
-    torch.set_num_threads(args.threads or len(os.sched_getaffinity(0)))
-    start = time.perf_counter()
-    before = peak_memory()
-    g = graphs.read_store(args.store, max(config["split_index"], 0))
+    args, config = peer.arguments(__doc__, lambda p: p.add_argument("--adjacency", choices=("auto", "csr", "edges"), default="auto"))
+    run = peer.Run("pyg", args, config)
+    g = run.graph
     try:
         adj, kind = adjacency(args.adjacency, config, g)
     except ValueError as e:
-        p.error(str(e))
-    result = train(config, g, adj, config["seed"])
+        raise SystemExit(f"train_pyg.py: {e}") from None
+    run.train(lambda: network(config, g), lambda net: net(g.x, *adj), lambda name: name.split(".")[0] in ("conv1", "res1"))
     absent = [m for m in ("torch_sparse", "torch_scatter", "pyg_lib") if not importlib.util.find_spec(m)]
-    print(json.dumps({
-        "mode": "pyg", "model": config["model"], "dataset": g.name, "seed": config["seed"], "vertices": len(g.y),
-        "edges": g.edge_index.size(1), **result, "metric": "accuracy", "total_seconds": time.perf_counter() - start,
-        "peak_memory_bytes": peak_memory(), "imports_memory_bytes": before, "threads": torch.get_num_threads(), "adjacency": kind,
-        "version": f"torch {torch.__version__}, torch_geometric {torch_geometric.__version__}",
-        "note": "without " + ", ".join(absent) + ": PyTorch's own kernels" if absent else "",
-    }))
+    run.print(adjacency=kind, version=f"torch {torch.__version__}, torch_geometric {torch_geometric.__version__}",
+              note="without " + ", ".join(absent) + ": PyTorch's own kernels" if absent else "")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ var otherValues = map[string]string{
 	"input-dropout": "0", "epochs": "7", "optimizer": "sgd", "lr": "0.125", "momentum": "0.9", "weight-decay": "0.001",
 	"lr-schedule": "cosine", "lr-step": "30", "lr-gamma": "0.5", "warmup": "5", "clip-norm": "1.5", "class-weights": "balanced", "metric": "roc-auc",
 	"weight-decay-scope": "all", "seed": "42", "runs": "3", "eval-every": "2", "patience": "11", "target-accuracy": "0.75", "max-cost": "2.5", "spot-notice": "true", "instance": "c7i.2xlarge",
-	"pipeline": "async", "staleness": "2", "async-wait": "0.25", "intervals": "16", "threads": "1", "precision": "bf16", "gpu": "0,2", "gpu-memory": "12GiB", "gpu-products": "cublas", "device": "cpu/scalar",
+	"cache-gather": "false", "prune-rows": "false", "pipeline": "async", "staleness": "2", "async-wait": "0.25", "intervals": "16", "threads": "1", "precision": "bf16", "gpu": "0,2", "gpu-memory": "12GiB", "gpu-products": "cublas", "device": "cpu/scalar",
 	"lambdas": "5", "lambda-memory": "512", "lambda-endpoint": "http://127.0.0.1:9001", "lambda-function": "worker", "lambda-address": "10.0.0.5:7070",
 	"lambda-transport": "inline", "lambda-fallback": "fail", "wire-precision": "bf16", "chaos": "seed=3,crash=0.5",
 	"out": "RUN", "resume": "OLD", "checkpoint-every": "4", "task-events": "true", "progress": "none", "json": "true", "dry-run": "true",

@@ -80,6 +80,8 @@ var settingHelp = []help{
 	{"async-wait", groupPipeline, "share of its time that idle cores of an async run wait for fresh rows before they use older ones"},
 	{"intervals", groupPipeline, "vertex ranges that flow through the pipeline; 0: by the size of the graph"},
 	{"threads", groupPipeline, "workers; 0: one per core"},
+	{"cache-gather", groupPipeline, "compute the first aggregation of features that stay the same only once"},
+	{"prune-rows", groupPipeline, "compute in training only the rows that the loss can see"},
 	{"precision", groupPipeline, "fp32; with --mode=gpu also tf32 (operands of products) or bf16 (gathered rows, too)"},
 	{"gpu", groupPipeline, "with --mode=gpu: auto (the first that can be used), or the driver's numbers, as 0 or 0,1"},
 	{"gpu-memory", groupPipeline, "with --mode=gpu: the most device memory to take, as 12GiB or a share of what is free"},

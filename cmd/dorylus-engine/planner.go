@@ -124,7 +124,7 @@ func (p *planner) workload(ctx context.Context, n int, train bool) (*workload.Wo
 		o.Cuts = graph.Partition(p.st, p.split.Train, n)
 	}
 	if train {
-		o.Seeds, o.Reach = p.split.Train, p.reach
+		o.Seeds, o.Reach, o.All = p.split.Train, p.reach, !p.c.PruneRows
 	}
 	if p.lambda {
 		o.Traffic, o.Merged = p.traffic(train), true

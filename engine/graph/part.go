@@ -116,7 +116,7 @@ func (b *partial) reach() error {
 			}
 		}
 		b.count[k] = b.chain[k].count(0, b.n)
-		b.full[k] = float64(b.count[k]) >= promote*float64(b.n) || k < last && b.full[k+1]
+		b.full[k] = b.opt.All || float64(b.count[k]) >= promote*float64(b.n) || k < last && b.full[k+1]
 	}
 	return nil
 }

@@ -85,6 +85,8 @@ type Options struct {
 	Skip []bool
 	// Seen asks for Plan.Seen.
 	Seen bool
+	// All makes every level hold all vertices, as if the last one were asked for them.
+	All bool
 	// Part is whose plan it is; nil: that of the only one.
 	Part *Part
 }
@@ -105,7 +107,7 @@ func Build(st *store.Store, opt Options) (*Plan, error) {
 	p.Seen = make([][]int32, opt.Levels)
 	rows := opt.Seeds
 	for k := opt.Levels - 1; k >= 0; k-- {
-		if float64(len(rows)) >= promote*float64(n) {
+		if opt.All || float64(len(rows)) >= promote*float64(n) {
 			rows = nil
 		}
 		p.Levels[k] = p.level(rows, n)

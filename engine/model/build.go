@@ -146,6 +146,12 @@ func (b *builder) gatherFrom(sc int, g Gather, layer int, params []int) {
 	})
 }
 
+// keeps says that what is gathered from h is kept for the run: h are dense features that
+// nothing changes from one epoch to the next.
+func (b *builder) keeps(h int) bool {
+	return h == X && !b.cfg.Sparse && b.cfg.InputDropout == 0 && !b.cfg.NoCache
+}
+
 // kept is a constant buffer: the gather of a constant one, made once per run.
 func (b *builder) kept(name string, src int, norm Norm) int {
 	from := b.p.Bufs[src]

@@ -45,6 +45,9 @@ type Config struct {
 	// cross-entropy of each, not softmax cross-entropy.
 	MultiLabel bool
 	Sparse     bool // features are CSR: their product comes before the gather
+	// NoCache gathers constant features anew in every epoch, with the product first where
+	// that leaves narrower rows.
+	NoCache bool `json:",omitempty"`
 }
 
 // Models maps the names of --model to their builders.

@@ -17,7 +17,7 @@ func GCN(cfg Config) *Program {
 func (b *builder) gcn(h, width, out, l int, e epilogue) int {
 	spec := ParamSpec{Name: name("conv", l) + ".lin.weight", Rows: width, Cols: out, Init: Glorot, Transposed: true, Layer: l}
 	switch {
-	case h == X && !b.cfg.Sparse && b.cfg.InputDropout == 0:
+	case b.keeps(h):
 		return b.linear(b.kept("ÂX", X, NormGCN), l, spec, b.withBias(e, l, out))
 	case width <= out && !(h == X && b.cfg.Sparse):
 		if h == X {

@@ -29,7 +29,7 @@ func (b *builder) ginWith(h, width, out, l int, productFirst bool, e epilogue) i
 	outer := b.withBiasNamed(e, part(2, "bias"), l, out)
 	var y int
 	switch {
-	case h == X && !b.cfg.Sparse && b.cfg.InputDropout == 0:
+	case b.keeps(h):
 		y = b.linear(b.addSelf(b.later(), b.kept("sum(X)", X, NormNone), X, eps, l, plain), l, w0, inner)
 	case !productFirst && !(h == X && b.cfg.Sparse):
 		if h == X {

@@ -76,7 +76,7 @@ func (n *Net) Gather(v Value, norm Norm, e End) Value {
 		if n.b.cfg.Sparse {
 			panic("model: sparse features cannot be gathered: multiply them first")
 		}
-		if n.b.cfg.InputDropout == 0 && e == (End{}) {
+		if n.b.keeps(v.buf) && e == (End{}) {
 			return Value{n.b.kept(fmt.Sprintf("gather%d(X)", norm), X, norm), v.Cols}
 		}
 		v.buf = n.b.droppedInput()

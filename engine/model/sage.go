@@ -26,14 +26,14 @@ func (b *builder) sage(h, width, out, l int, e epilogue) int {
 	wr := ParamSpec{Name: fmt.Sprintf("conv%d.lin_r.weight", l), Rows: width, Cols: out, Init: Glorot, Transposed: true, Layer: l}
 	e = b.withBiasNamed(e, fmt.Sprintf("conv%d.lin_l.bias", l), l, out)
 	if b.cfg.Aggregator == "max" {
-		if h == X && b.cfg.InputDropout > 0 {
+		if h == X && (b.cfg.InputDropout > 0 || b.cfg.NoCache) {
 			h = b.droppedInput()
 		}
 		place := b.later()
 		return b.twoProducts(b.maxOf(h, l), h, wl, wr, l, e, place)
 	}
 	switch {
-	case h == X && !b.cfg.Sparse && b.cfg.InputDropout == 0:
+	case b.keeps(h):
 		return b.twoProducts(b.kept("mean(X)", X, NormMean), h, wl, wr, l, e, b.later())
 	case width <= out && !(h == X && b.cfg.Sparse):
 		if h == X {

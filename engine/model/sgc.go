@@ -21,7 +21,7 @@ func SGC(cfg Config) *Program {
 	switch {
 	case cfg.Hops == 0:
 		h = b.linear(h, 1, spec, bias())
-	case !cfg.Sparse && cfg.InputDropout == 0:
+	case b.keeps(h):
 		for k := range cfg.Hops {
 			h = b.kept(name("Â^", k+1)+"X", h, NormGCN)
 		}

@@ -34,6 +34,7 @@ type settings struct {
 	TrainFingerprint string       `json:"train_rows"`
 	ClassWeights     string       `json:"class_weights,omitempty"`
 	Metric           string       `json:"metric,omitempty"`
+	AllRows          bool         `json:"all_rows,omitempty"`
 }
 
 // Identify is what a checkpoint of this run says about it.
@@ -45,7 +46,7 @@ func Identify(c *engine.Config, st *store.Store, split dataset.Split, seed uint6
 	h := sha256.New()
 	hashInts(h, split.Train)
 	raw, err := json.Marshal(settings{
-		Model: cfg, Optim: optimConfig(c).WithDefaults(), Split: split.Name, BlockRows: st.Meta.BlockRows, Pipeline: c.Pipeline, ClassWeights: c.ClassWeights, Metric: c.Metric,
+		Model: cfg, Optim: optimConfig(c).WithDefaults(), Split: split.Name, BlockRows: st.Meta.BlockRows, Pipeline: c.Pipeline, ClassWeights: c.ClassWeights, Metric: c.Metric, AllRows: !c.PruneRows,
 		TrainFingerprint: hex.EncodeToString(h.Sum(nil))[:16],
 	})
 	return ckpt.Identity{

@@ -52,6 +52,7 @@ type passConfig struct {
 	prog      *model.Program
 	sparse    bool    // the program multiplies the features as sparse
 	seeds     []int32 // nil: all rows
+	all       bool    // compute rows, too, that the seeds do not depend on
 	train     bool
 	intervals int // at most
 	// shared gives published rows memory of their own; latched guards them
@@ -104,7 +105,7 @@ func newPass(in *inputs, w *workers, c passConfig) (*pass, error) {
 // planOptions finds the hops that gradients cross and those that no step
 // gathers along.
 func (p *pass) planOptions(c passConfig) graph.Options {
-	o := graph.Options{Seeds: c.seeds, Levels: p.prog.Levels, Part: c.part}
+	o := graph.Options{Seeds: c.seeds, All: c.all, Levels: p.prog.Levels, Part: c.part}
 	for _, s := range p.steps {
 		o.Seen = o.Seen || s.Gather != nil && s.Gather.Reduce != nil
 	}

@@ -46,7 +46,6 @@ type Options struct {
 	Cluster *Cluster
 
 	planning *planning // of PlanMemory; nil: the run is one
-	allRows  bool      // tests: train also through rows that the loss cannot see
 }
 
 // State is a run between two epochs: all that another process needs to go on as
@@ -184,12 +183,8 @@ func (s *session) open(ctx context.Context) error {
 		return err
 	}
 	count := intervals(c, st)
-	seeds := s.opt.Split.Train
-	if s.opt.allRows {
-		seeds = nil
-	}
 	t.train, err = newPass(s.in, t.workers, passConfig{
-		prog: prog, sparse: cfg.Sparse, seeds: seeds, train: true, intervals: count,
+		prog: prog, sparse: cfg.Sparse, seeds: s.opt.Split.Train, all: !s.opt.Config.PruneRows, train: true, intervals: count,
 		shared: !t.cfg.Sync, latched: !t.cfg.Sync || cl != nil, seed: s.opt.Seed, part: part,
 		labels: trainLabels(st, s.opt.Split), multi: st.Multi, classW: classW, lossScale: loss.scale,
 	})

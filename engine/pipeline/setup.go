@@ -31,7 +31,7 @@ func ModelConfig(c *engine.Config, st *store.Store) (model.Config, error) {
 		Model: c.Model, Layers: c.Layers, Hidden: c.Hidden, Bias: c.Bias, Activation: act,
 		Dropout: float32(c.Dropout), InputDropout: float32(c.InputDropout),
 		Features: st.Meta.Features, Classes: st.Meta.Classes, Sparse: sparse(c.Model, c.Aggregator, st),
-		MultiLabel: st.Multi != nil,
+		MultiLabel: st.Multi != nil, NoCache: !c.CacheGather,
 	}, nil
 }
 

@@ -68,7 +68,7 @@ func (r *Reach) answer(distance int) [][]byte {
 // plan makes the plan of a partition as a run does, and keeps what is needed of it.
 func (b *builder) plan(rank int) (*planned, error) {
 	prog := b.o.Program
-	opt := graph.Options{Seeds: b.o.Seeds, Levels: prog.Levels, Backward: make([]bool, prog.Levels-1), Skip: make([]bool, prog.Levels-1)}
+	opt := graph.Options{Seeds: b.o.Seeds, All: b.o.All, Levels: prog.Levels, Backward: make([]bool, prog.Levels-1), Skip: make([]bool, prog.Levels-1)}
 	for k := range opt.Skip {
 		opt.Skip[k] = true
 	}

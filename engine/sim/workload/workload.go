@@ -22,6 +22,8 @@ type Options struct {
 	// evaluation. Train says which it is.
 	Seeds []int32
 	Train bool
+	// All computes rows, too, that the seeds do not depend on.
+	All bool
 	// Cuts are the partitions: runs of blocks, some of them empty. One is a run in one
 	// process.
 	Cuts []task.Range
