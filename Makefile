@@ -34,7 +34,7 @@ NATIVE := ./csrc/... ./kernels/cpu/...
 # Packages with goroutines.
 CONCURRENT := ./engine/pipeline/... ./engine/params/... ./engine/prepare/... ./engine/order/... ./engine/store/... ./engine/sink/... ./lambda/... ./cluster/... $(NATIVE)
 
-.PHONY: help build gpu-bench test test-gpu test-gpu-golden test-gpu-scripts gpu-first gpu-header cubin ptxas nvcc test-arm64-asm test-nocgo test-race test-asan test-arm64 test-rie k8s-test test-netns test-all soak fuzz lint bench bench-kernels bench-lambda bench-cluster accuracy parity ptx images test-image check clean
+.PHONY: help build gpu-bench test test-gpu test-gpu-golden test-gpu-scripts gpu-first gpu-header cubin ptxas nvcc test-arm64-asm test-nocgo test-race test-asan test-arm64 test-rie k8s-test test-netns test-all soak fuzz lint bench bench-go bench-kernels bench-lambda bench-cluster accuracy parity ptx images test-image check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,7 +107,10 @@ lint: ## gofmt, go vet, staticcheck
 	$(GO) vet -tags "$(TAGS)" ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags "$(TAGS)" ./...
 
-bench: ## all benchmarks, once
+bench: build ## epochs, memory and whole runs beside PyG and DGL, in turn; needs bench/peers/setup.sh and the reference data
+	$(GO) run -tags "$(TAGS)" ./bench/epochs -out bench/results/epochs.json
+
+bench-go: ## all Go benchmarks, once
 	$(GO) test -tags "$(TAGS)" -run '^$$' -bench . -benchtime 1x ./...
 
 bench-kernels: ## the sparse and dense kernels beside the machine's ceilings
