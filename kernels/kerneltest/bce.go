@@ -30,21 +30,8 @@ func (p binary) try(l *lab, lay layout) {
 		mask[r] = []int32{0, 7, 1, -1, math.MinInt32}[r%5]
 	}
 	hold(t, "mask", mask)
-	var w *array
-	var wm, gm *kernels.Mat
-	if p.weights {
-		w = t.in("posW", 1, p.classes, positive(l.rng, false))
-		wm = w.view
-	}
-	g := z
-	switch p.grad {
-	case 1:
-		g = t.result("grad", p.rows, p.classes)
-		gm = g.view
-	case 2:
-		z.out = true
-		gm = z.view
-	}
+	w, wm := t.lossWeights(l, "posW", p.weights, p.classes)
+	g, gm := t.lossGrad(z, p.grad)
 	loss := []float64{math.NaN(), 7}
 	t.run(func(s kernels.Stream) { s.SigmoidBCE(gm, loss, z.view, targets, mask, wm, p.scale) })
 

@@ -33,21 +33,8 @@ func (p entropy) try(l *lab, lay layout) {
 		}
 	}
 	hold(t, "labels", labels)
-	var w *array
-	var wm, gm *kernels.Mat
-	if p.weights {
-		w = t.in("classW", 1, p.classes, positive(l.rng, false))
-		wm = w.view
-	}
-	g := z
-	switch p.grad {
-	case 1:
-		g = t.result("grad", p.rows, p.classes)
-		gm = g.view
-	case 2:
-		z.out = true
-		gm = z.view
-	}
+	w, wm := t.lossWeights(l, "classW", p.weights, p.classes)
+	g, gm := t.lossGrad(z, p.grad)
 	loss := []float64{math.NaN(), 7}
 	t.run(func(s kernels.Stream) { s.SoftmaxXent(gm, loss, z.view, labels, wm, p.scale, p.span) })
 
@@ -164,4 +151,27 @@ func softmaxSpans(l *lab) {
 	t.onePass(whole, parts, rows, func(s kernels.Stream, dst *kernels.Mat, r kernels.Span) {
 		s.SoftmaxXent(dst, loss, z.view, labels, nil, 0.01, r)
 	})
+}
+
+// lossWeights are weights of classes, both nil if not wanted.
+func (t *trial) lossWeights(l *lab, name string, wanted bool, classes int) (*array, *kernels.Mat) {
+	if !wanted {
+		return nil, nil
+	}
+	w := t.in(name, 1, classes, positive(l.rng, false))
+	return w, w.view
+}
+
+// lossGrad is where the gradient of logits z goes and what the op is given for it: 0 nowhere,
+// 1 into a matrix of its own, 2 into z.
+func (t *trial) lossGrad(z *array, grad int) (*array, *kernels.Mat) {
+	switch grad {
+	case 1:
+		g := t.result("grad", z.view.Rows, z.view.Cols)
+		return g, g.view
+	case 2:
+		z.out = true
+		return z, z.view
+	}
+	return z, nil
 }
