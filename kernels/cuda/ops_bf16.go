@@ -1,10 +1,6 @@
 package cuda
 
-import (
-	"unsafe"
-
-	"dorylus/kernels"
-)
+import "dorylus/kernels"
 
 // ToBF16 implements kernels.Stream: what crosses to the host is half as wide.
 func (q *queue) ToBF16(dst []uint16, src *kernels.Mat) {
@@ -48,29 +44,4 @@ func (q *queue) FromBF16(dst *kernels.Mat, src []uint16) {
 			return x.each("dk_from_bf16", t.rows(), t.cols(), d.at(t), p.dev, int64(t.cols()), int64(t.rows()), int32(t.cols()), shiftOf(t.cols()))
 		})
 	})
-}
-
-// moveUp copies a piece's host memory to its device memory, beside what the compute
-// stream does, which waits for it.
-func (x *runner) moveUp(p piece) error {
-	if err := x.up.Upload(p.dev, unsafe.Pointer(&p.host[0]), int64(len(p.host))); err != nil {
-		return err
-	}
-	if err := x.uploaded.Record(x.up); err != nil {
-		return err
-	}
-	return x.compute.Wait(x.uploaded)
-}
-
-// moveBack copies a piece's device memory, as the compute stream leaves it, to its host
-// memory; then runs when it is there.
-func (x *runner) moveBack(p piece, then func()) error {
-	if err := x.ready.Record(x.compute); err != nil {
-		return err
-	}
-	if err := x.down.Wait(x.ready); err != nil {
-		return err
-	}
-	p.in.outs = append(p.in.outs, then)
-	return x.down.Download(unsafe.Pointer(&p.host[0]), p.dev, int64(len(p.host)))
 }

@@ -89,6 +89,31 @@ func (m mat) at(t tile) mat {
 	return m
 }
 
+// moveUp copies a piece's host memory to its device memory, beside what the compute
+// stream does, which waits for it.
+func (x *runner) moveUp(p piece) error {
+	if err := x.up.Upload(p.dev, unsafe.Pointer(&p.host[0]), int64(len(p.host))); err != nil {
+		return err
+	}
+	if err := x.uploaded.Record(x.up); err != nil {
+		return err
+	}
+	return x.compute.Wait(x.uploaded)
+}
+
+// moveBack copies a piece's device memory, as the compute stream leaves it, to its host
+// memory; then runs when it is there.
+func (x *runner) moveBack(p piece, then func()) error {
+	if err := x.ready.Record(x.compute); err != nil {
+		return err
+	}
+	if err := x.down.Wait(x.ready); err != nil {
+		return err
+	}
+	p.in.outs = append(p.in.outs, then)
+	return x.down.Download(unsafe.Pointer(&p.host[0]), p.dev, int64(len(p.host)))
+}
+
 // moveIn sets dst to what pack writes, tile by tile: row(r) are the values of row r.
 func (x *runner) moveIn(dst mat, row func(r int) []float32) error {
 	return tiles(dst.rows, dst.cols, x.stage.bytes/4, func(t tile) error {
@@ -100,13 +125,7 @@ func (x *runner) moveIn(dst mat, row func(r int) []float32) error {
 		for r := t.r0; r < t.r1; r++ {
 			copy(values[(r-t.r0)*t.cols():], row(r)[t.c0:t.c1])
 		}
-		if err := x.up.Upload(p.dev, unsafe.Pointer(&p.host[0]), int64(len(p.host))); err != nil {
-			return err
-		}
-		if err := x.uploaded.Record(x.up); err != nil {
-			return err
-		}
-		if err := x.compute.Wait(x.uploaded); err != nil {
+		if err := x.moveUp(p); err != nil {
 			return err
 		}
 		return x.copyMat(dst.at(t), mat{p.dev, int64(t.cols()), t.rows(), t.cols()})
@@ -123,19 +142,12 @@ func (x *runner) moveOut(row func(r int) []float32, src mat) error {
 		if err := x.copyMat(mat{p.dev, int64(t.cols()), t.rows(), t.cols()}, src.at(t)); err != nil {
 			return err
 		}
-		if err := x.ready.Record(x.compute); err != nil {
-			return err
-		}
-		if err := x.down.Wait(x.ready); err != nil {
-			return err
-		}
-		p.in.outs = append(p.in.outs, func() {
+		return x.moveBack(p, func() {
 			values := p.floats()
 			for r := t.r0; r < t.r1; r++ {
 				copy(row(r)[t.c0:t.c1], values[(r-t.r0)*t.cols():])
 			}
 		})
-		return x.down.Download(unsafe.Pointer(&p.host[0]), p.dev, int64(len(p.host)))
 	})
 }
 
