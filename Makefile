@@ -66,7 +66,7 @@ test-nocgo: ## vet and tests without any C
 
 test-race: ## tests of the concurrent packages under the race detector
 	$(GO) test -tags "$(TAGS)" -race -short $(CONCURRENT)
-	$(GO) test -tags "$(GPU_TAGS)" -race -short ./csrc/cudashim/... ./kernels/cuda/...
+	$(GO) test -tags "$(GPU_TAGS)" -race -short ./csrc/cudashim/... ./kernels/cuda/... ./engine/pipeline/ongpu
 
 test-asan: ## tests of the native packages under the address sanitizer
 	$(GO) test -tags "$(TAGS)" -asan -short $(NATIVE)

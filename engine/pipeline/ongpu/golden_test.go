@@ -13,6 +13,9 @@ import (
 // Training on Cora follows the reference's losses, accuracies and parameters; an emulated
 // device, which is slow, goes only part of the way.
 func TestGoldenTrajectory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: Cora takes the emulated device long; run without -short")
+	}
 	steps := 3
 	if os.Getenv(cuemu.GPUEnv) == "1" {
 		steps = golden.Steps
