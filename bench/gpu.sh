@@ -70,6 +70,11 @@ train gcn-fp32-again 900 "${common[@]}"
 train gcn-fp32-async 900 "${common[@]}" --pipeline=async
 train gcn-tf32-sync 900 "${common[@]}" --precision=tf32
 train gcn-bf16-sync 900 "${common[@]}" --precision=bf16
+if cublas; then
+  train gcn-cublas-sync 900 "${common[@]}" --gpu-products=cublas
+else
+  skip train-gcn-cublas-sync "no cuBLAS: DORYLUS_CUBLAS may name it"
+fi
 train gcn-dropout-sync 900 "${common[@]}" --dropout=0.5 --input-dropout=0.5
 # shellcheck disable=SC2016
 step equal-bits 30 sh -c 'a=$(sed -n "s/.*\"weights_sha256\": *\"\([0-9a-f]*\)\".*/\1/p" "$1"); b=$(sed -n "s/.*\"weights_sha256\": *\"\([0-9a-f]*\)\".*/\1/p" "$2"); echo "$a $b"; [ -n "$a" ] && [ "$a" = "$b" ]' sh "$OUT/epoch-gcn-fp32-sync.json" "$OUT/epoch-gcn-fp32-again.json"

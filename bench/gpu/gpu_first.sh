@@ -111,6 +111,11 @@ train gcn-fp32-sync 120 "${reddit[@]}"
 train gcn-fp32-async 120 "${reddit[@]}" --pipeline=async
 train gcn-tf32-sync 120 "${reddit[@]}" --precision=tf32
 train gcn-bf16-sync 120 "${reddit[@]}" --precision=bf16
+if cublas; then
+  train gcn-cublas-sync 120 "${reddit[@]}" --gpu-products=cublas
+else
+  skip train-gcn-cublas-sync "no cuBLAS: DORYLUS_CUBLAS may name it"
+fi
 train gcn-dropout-sync 120 "${reddit[@]}" --dropout=0.5 --input-dropout=0.5
 if emulated; then
   skip 8-peers "an emulated device: there is nothing to compare"

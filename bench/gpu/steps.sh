@@ -33,6 +33,9 @@ skip() { line "$1" skipped 0 "$2"; } # NAME WHY
 # The driver's emulated device, if that is what answers: then nothing is timed.
 emulated() { grep -q '"emulated": *true' "$OUT/devices.json" 2>/dev/null; }
 
+# Whether cuBLAS can be used.
+cublas() { grep -q '"cublas": *true' "$OUT/devices.json" 2>/dev/null; }
+
 # Trains, and leaves the summary as epoch-NAME.json.
 train() { # NAME LIMIT FLAGS...
   local name=$1 limit=$2
