@@ -132,10 +132,10 @@ parity: build ## our models against PyTorch Geometric itself (installs it outsid
 ptx: ## make the GPU kernels' PTX again (clang-14); csrc/cuda/ptx.sh --check compares
 	csrc/cuda/ptx.sh
 
-cubin: ## exact images of the GPU kernels for ARCHS (sm_80 sm_90), with nvcc, into bin/cubin
+cubin: ## exact images of the GPU kernels for ARCHS (sm_80 sm_90), with nvcc, into bin/cubin, where the program beside it finds them
 	@mkdir -p bin/cubin
 	@command -v $${NVCC:-nvcc} >/dev/null || { echo "no nvcc: set NVCC; make nvcc says where one can be had" >&2; exit 1; }
-	for arch in $${ARCHS:-sm_80 sm_90}; do $${NVCC:-nvcc} $${NVCC_FLAGS:-} -std=c++17 -O3 -arch=$$arch -cubin -o bin/cubin/$$arch.cubin csrc/cuda/all.cu || exit 1; done
+	for arch in $${ARCHS:-sm_80 sm_90}; do rm -f bin/cubin/$$arch-*.cubin; $${NVCC:-nvcc} $${NVCC_FLAGS:-} -std=c++17 -O3 -arch=$$arch -cubin -o bin/cubin/$$arch-$$(csrc/cuda/hash.sh).cubin csrc/cuda/all.cu || exit 1; done
 
 ptxas: ## assemble the GPU kernels with ptxas of CUDA 12 and 13, compile them with nvcc and newer clang; fetches them (bench/gpu/toolkit.sh)
 	bench/gpu/compile.sh

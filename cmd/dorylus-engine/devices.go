@@ -55,7 +55,9 @@ checks them so. Exit 1 if a check fails, or nothing can be checked.
 
 A GPU's driver is asked by a process of its own, so that one that hangs is a line of output. It is the
 machine's, or the library that DORYLUS_CUDA_DRIVER names, and cuBLAS what the system finds or DORYLUS_CUBLAS
-names. So is a GPU checked, within --selftest-timeout.`,
+names. Exact images of the kernels (make cubin) are looked for in the folder cubin beside the program, or the one
+that DORYLUS_CUBIN names; without one the driver compiles PTX, once. A GPU is checked by a process of its own,
+too, within --selftest-timeout.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {

@@ -19,7 +19,7 @@ const probeLimit = 10 * time.Second
 // driver, which may hang or end whoever calls it.
 func (a *app) askGPUs(limit time.Duration) cuda.Report {
 	if !cuda.Built {
-		return cuda.Probe("", "")
+		return cuda.Probe(cuda.Options{})
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -32,17 +32,32 @@ func (a *app) askGPUs(limit time.Duration) cuda.Report {
 
 // probeGPUs is what that process does.
 func (a *app) probeGPUs() error {
-	return json.NewEncoder(a.out).Encode(cuda.Probe(a.driverPath(), a.cublasPath()))
+	return json.NewEncoder(a.out).Encode(cuda.Probe(a.gpuFiles(0)))
 }
 
 // driverPath is the driver's library that the environment names; "": this machine's.
-func (a *app) driverPath() string { return a.libraryPath(cuda.DriverEnv) }
+func (a *app) driverPath() string { return a.namedPath(cuda.DriverEnv) }
 
-// cublasPath is the file of cuBLAS that the environment names; "": the system's.
-func (a *app) cublasPath() string { return a.libraryPath(cuda.CUBLASEnv) }
+// gpuFiles are the options of GPU n that name files.
+func (a *app) gpuFiles(n int) cuda.Options {
+	return cuda.Options{Driver: a.driverPath(), CUBLAS: a.namedPath(cuda.CUBLASEnv), Cubins: a.cubinFolder(), Ordinal: n}
+}
 
-// libraryPath is the library's file that a variable names; "": it names none.
-func (a *app) libraryPath(variable string) string {
+// cubinFolder is where exact images of the kernels may lie: the folder that the environment
+// names, or the one beside the program.
+func (a *app) cubinFolder() string {
+	if path := a.namedPath(cuda.CubinEnv); path != "" {
+		return path
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(self), "cubin")
+}
+
+// namedPath is the file or folder that a variable names; "": it names none.
+func (a *app) namedPath(variable string) string {
 	path := ""
 	for _, kv := range a.env {
 		if value, ok := strings.CutPrefix(kv, variable+"="); ok {
@@ -73,7 +88,14 @@ func gpuLines(r cuda.Report) []deviceLine {
 			line.Detail += fmt.Sprintf(", compute capability %s, %.1f GiB", d.Capability, gibi(d.Bytes))
 		}
 		if d.Usable {
-			line.Detail += fmt.Sprintf(" (%.1f free), PTX %s", gibi(d.Free), d.PTX)
+			image := "PTX " + d.PTX
+			if d.Cubin != "" {
+				image = "exact image " + d.Cubin
+			}
+			line.Detail += fmt.Sprintf(" (%.1f free), %s", gibi(d.Free), image)
+			if d.CubinNote != "" {
+				line.Detail += "; " + d.CubinNote
+			}
 		} else {
 			line.Why = strings.TrimPrefix(line.Detail+": ", ": ") + d.Problem.String()
 			line.Detail = ""

@@ -16,8 +16,7 @@ import (
 // gpuChoice is what a process computes on in mode gpu.
 type gpuChoice struct {
 	report cuda.Report
-	use    []int // numbers of the report's devices
-	driver string
+	use    []int        // numbers of the report's devices
 	needs  []spill.Need // of the run's memory, once they are counted
 	shown  bool         // the plan of it
 }
@@ -33,7 +32,7 @@ func (a *app) chooseGPUs(c *engine.Config) error {
 		}
 		return a.gpuEnd(c, errors.Join(lines...), tryAgain(&r))
 	}
-	g := &gpuChoice{report: r, driver: a.driverPath()}
+	g := &gpuChoice{report: r}
 	numbers, err := engine.GPUNumbers(c.GPU)
 	if err != nil {
 		return usagef("--gpu=%s: %w", c.GPU, err)

@@ -42,7 +42,9 @@ func (a *app) openGPU(name, products string) (kernels.Device, error) {
 	if err != nil || n < 0 {
 		return nil, fmt.Errorf("%q is no number of a GPU, want cuda:0", strings.TrimPrefix(name, gpuPrefix))
 	}
-	dev, err := cuda.Open(cuda.Options{Driver: a.driverPath(), Ordinal: n, Products: products, CUBLAS: a.cublasPath()})
+	o := a.gpuFiles(n)
+	o.Products = products
+	dev, err := cuda.Open(o)
 	if err != nil {
 		return nil, err // not a nil *cuda.Device
 	}
@@ -69,10 +71,10 @@ func (a *app) openGPUs(c *engine.Config) (_ *gpuSet, err error) {
 		if err != nil {
 			return s, fmt.Errorf("--gpu-memory=%s: %w", c.GPUMemory, err)
 		}
-		dev, err := cuda.Open(cuda.Options{
-			Driver: a.gpu.driver, Ordinal: n, Memory: limit, Precision: c.Precision, Products: c.GPUProducts, CUBLAS: a.cublasPath(),
-			Announce: func(text string) { a.note(c.JSON || c.Progress == "none", "%s", text) },
-		})
+		o := a.gpuFiles(n)
+		o.Memory, o.Precision, o.Products = limit, c.Precision, c.GPUProducts
+		o.Announce = func(text string) { a.note(c.JSON || c.Progress == "none", "%s", text) }
+		dev, err := cuda.Open(o)
 		if err != nil {
 			var e *cuda.Error
 			if errors.As(err, &e) && e.Code == outOfMemory {

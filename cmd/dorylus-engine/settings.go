@@ -117,7 +117,7 @@ func flagLayer(set *pflag.FlagSet) (layer, error) {
 const envPrefix = "DORYLUS_"
 
 // otherEnv are variables with the prefix that are not settings of a run.
-var otherEnv = []string{"ISA", "TILE_KIB", "PRICES", "CUDA_DRIVER", "CUBLAS", "CUEMU", "TEST_GPU"}
+var otherEnv = []string{"ISA", "TILE_KIB", "PRICES", "CUDA_DRIVER", "CUBLAS", "CUBIN", "CUEMU", "TEST_GPU"}
 
 func isOtherEnv(rest string) bool { return slices.Contains(otherEnv, rest) }
 

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	case "report":
 		_ = json.NewEncoder(os.Stdout).Encode(Report{Driver: "12.8"})
 	case "probe":
-		_ = json.NewEncoder(os.Stdout).Encode(Probe(os.Getenv(DriverEnv), ""))
+		_ = json.NewEncoder(os.Stdout).Encode(Probe(Options{Driver: os.Getenv(DriverEnv)}))
 	case "garbage":
 		os.Stdout.WriteString("{")
 	case "fail":

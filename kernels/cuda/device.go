@@ -21,6 +21,7 @@ type Device struct {
 	info  deviceInfo
 	about driverInfo
 	ptx   string  // "sm_80"
+	cubin *cubin  // what the kernels are loaded from; nil: PTX
 	lib   library // makes products; nil: the kernels do
 	w     *worker
 	pool  *pool
@@ -103,6 +104,10 @@ func open(drv driver, o Options, images func(target string) []byte, chunk int64)
 		return nil, fmt.Errorf("open %s (%s %d.%d): precision %s needs capability 8.0 and a driver of CUDA 11; use --precision=fp32", name, d.info.Name, d.info.Major, d.info.Minor, o.Precision)
 	}
 	d.ptx = ptx
+	var why string
+	if d.cubin, why = findCubin(o.Cubins, kernelHash(), d.info.Major, d.info.Minor); why != "" {
+		o.Announce(fmt.Sprintf("%s: %s", name, why))
+	}
 	if o.Products == CUBLASProducts {
 		if d.lib, err = openCUBLAS(drv, o.CUBLAS); err != nil {
 			return nil, fmt.Errorf("open %s: products by cuBLAS: %w", name, err)
@@ -158,7 +163,7 @@ func (d *Device) Products() string {
 // Describe is "NVIDIA H200 9.0, driver 12.8, PTX sm_80", and what else the bits of a
 // result depend on.
 func (d *Device) Describe() string {
-	text := fmt.Sprintf("%s %d.%d, driver %s, PTX %s", d.info.Name, d.info.Major, d.info.Minor, versionText(d.about.Version), d.ptx)
+	text := fmt.Sprintf("%s %d.%d, driver %s, %s", d.info.Name, d.info.Major, d.info.Minor, versionText(d.about.Version), d.image())
 	if d.lib != nil {
 		text += ", products by cuBLAS " + d.lib.Version()
 	}

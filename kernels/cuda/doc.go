@@ -54,6 +54,13 @@
 // chunks, l.on and l.chunksOn the device's lists. A launch over no rows is skipped by
 // the op; a launch of the row form over rows that are all long is harmless.
 //
+// # Kernels
+//
+// The kernels are PTX in the program, sm_80 or sm_70, which the driver compiles the first
+// time it meets them. Where Options.Cubins is a folder with an exact image for the GPU that
+// make cubin has made of the same sources, that is loaded instead (cubin.go), at once. The
+// two have other last bits: Describe says which it is, as it does of all on which they depend.
+//
 // # Products by cuBLAS
 //
 // Products are made by the kernels of csrc/cuda, or where Options.Products asks for it by

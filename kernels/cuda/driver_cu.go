@@ -36,6 +36,9 @@ func image(target string) []byte {
 	return []byte(kernelcode.PTX70)
 }
 
+// kernelHash is that of the sources of these kernels.
+func kernelHash() string { return kernelcode.Hash() }
+
 // wrap turns cu's error, an integer of a type of its own, into ours.
 func wrap(op string, err error) error {
 	if err == nil {

@@ -18,6 +18,8 @@ type deviceDriver struct {
 	live    map[string]int // what was made and not given back
 	next    address
 	memory  map[address][]byte
+	images  []string // of LoadModule
+	loading []int    // the codes of its first calls
 }
 
 func newDeviceDriver(failing string, failAt int) *deviceDriver {
@@ -93,7 +95,12 @@ func (c *deviceContext) Free(a address) error {
 	delete(c.d.memory, a)
 	return c.d.gone("Free", "memory")
 }
-func (c *deviceContext) LoadModule([]byte) (module, error) {
+func (c *deviceContext) LoadModule(image []byte) (module, error) {
+	n := len(c.d.images)
+	c.d.images = append(c.d.images, string(image))
+	if n < len(c.d.loading) && c.d.loading[n] != 0 {
+		return nil, &Error{Op: "LoadModule", Code: c.d.loading[n]}
+	}
 	return fakeModule{c.d}, c.d.made("LoadModule", "modules")
 }
 func (c *deviceContext) NewStream() (stream, error) {

@@ -21,6 +21,8 @@ type Options struct {
 	// which has to be there; CUBLAS is its file, "": one that the system finds.
 	Products string
 	CUBLAS   string
+	// Cubins is a folder that may have exact images of the kernels; "": there is none.
+	Cubins string
 	// Announce is told of what takes the user's time; nil: nobody is.
 	Announce func(text string)
 }

@@ -52,6 +52,8 @@ type GPU struct {
 	Bytes      int64    `json:"memory_bytes"`
 	Free       int64    `json:"free_bytes"` // 0 if it is not usable
 	PTX        string   `json:"ptx,omitempty"`
+	Cubin      string   `json:"cubin,omitempty"`      // the exact image that is used instead
+	CubinNote  string   `json:"cubin_note,omitempty"` // why one that is there is not used
 	Usable     bool     `json:"usable"`
 	Problem    *Problem `json:"problem,omitempty"`
 }
@@ -102,15 +104,14 @@ func (r *Report) Refusal() error {
 	return errors.Join(errs...)
 }
 
-// Probe opens the driver at path, or where path is "" the one of this machine, and
-// reports what it finds; so with cublas, the file of cuBLAS. It may take for ever, or end
-// the process, where the driver does: see Ask.
-func Probe(path, cublas string) Report {
-	d, err := openDriver(path)
-	return probe(d, err, cublas)
+// Probe reports what the driver, cuBLAS and the folder of images that o names have to
+// offer. It may take for ever, or end the process, where the driver does: see Ask.
+func Probe(o Options) Report {
+	d, err := openDriver(o.Driver)
+	return probe(d, err, o)
 }
 
-func probe(d driver, err error, cublas string) Report {
+func probe(d driver, err error, o Options) Report {
 	r := Report{Built: Built, Devices: []GPU{}}
 	if v, ok := os.LookupEnv(visibleName); ok {
 		r.Visible = &v
@@ -130,10 +131,10 @@ func probe(d driver, err error, cublas string) Report {
 		return r
 	}
 	for i := range n {
-		r.Devices = append(r.Devices, probeDevice(d, i, info.Version))
+		r.Devices = append(r.Devices, probeDevice(d, i, info.Version, o.Cubins))
 	}
 	r.CUBLAS = &Library{}
-	l, err := openCUBLAS(d, cublas)
+	l, err := openCUBLAS(d, o.CUBLAS)
 	if err == nil {
 		r.CUBLAS.File, r.CUBLAS.Version = l.File(), l.Version()
 	} else {
@@ -154,7 +155,7 @@ var optional = map[string][]string{
 	"nccl":     {"libnccl.so.2"},
 }
 
-func probeDevice(d driver, i, version int) GPU {
+func probeDevice(d driver, i, version int, cubins string) GPU {
 	dev := GPU{Name: fmt.Sprintf("cuda:%d", i)}
 	info, err := d.Device(i)
 	if err != nil {
@@ -164,6 +165,10 @@ func probeDevice(d driver, i, version int) GPU {
 	dev.Model, dev.Capability, dev.Bytes = info.Name, fmt.Sprintf("%d.%d", info.Major, info.Minor), info.Bytes
 	if dev.PTX, dev.Problem = target(info.Major, info.Minor, version); dev.Problem != nil {
 		return dev
+	}
+	var image *cubin
+	if image, dev.CubinNote = findCubin(cubins, kernelHash(), info.Major, info.Minor); image != nil {
+		dev.Cubin = image.file
 	}
 	w, err := newWorker(d, i)
 	if err == nil {

@@ -16,7 +16,7 @@ var (
 func TestProbe(t *testing.T) {
 	t.Setenv(visibleName, "2,1")
 	d := &fakeDriver{info: driverInfo{Library: "libcuda.so.1", Version: 12080}, gpus: []deviceInfo{h200, p100, v100}, loads: map[string]bool{"libcublas.so.12": true, "libcusparse.so.11": true}}
-	r := probe(d, nil, "")
+	r := probe(d, nil, Options{})
 	two := "2,1"
 	want := Report{
 		Built: Built, Library: "libcuda.so.1", Driver: "12.8", Visible: &two, Optional: map[string]bool{"cublas": true, "cusparse": true, "nccl": false},
@@ -58,7 +58,7 @@ func TestProbeProblems(t *testing.T) {
 		{"memory is faulty", nil, &fakeDriver{info: driverInfo{Version: 12000}, gpus: one, fail: map[string]int{"Memory": 214}}, 0, "uncorrectable ECC"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := probe(c.driver, c.err, "")
+			r := probe(c.driver, c.err, Options{})
 			err := r.Refusal()
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("refusal %v, want %q", err, c.want)
@@ -77,7 +77,7 @@ func TestProbeProblems(t *testing.T) {
 // TestOneBadDevice: the others can be used.
 func TestOneBadDevice(t *testing.T) {
 	d := &fakeDriver{info: driverInfo{Version: 11040}, gpus: []deviceInfo{h200, v100}, fail: map[string]int{"Retain0": 2}}
-	r := probe(d, nil, "")
+	r := probe(d, nil, Options{})
 	if u := r.Usable(); len(u) != 1 || u[0].Name != "cuda:1" || r.Refusal() != nil || r.Devices[0].Problem.Code != 2 {
 		t.Errorf("%+v", r)
 	}

@@ -44,7 +44,7 @@ func newRunner(d *Device, c context, image []byte) (*runner, error) {
 		}
 		*e = made
 	}
-	m, err := c.LoadModule(image)
+	m, err := d.loadKernels(c, image)
 	if err != nil {
 		return x, err
 	}

@@ -10,3 +10,5 @@ const Built = false
 func openDriver(string) (driver, error) { return nil, errors.New(NotBuilt) }
 
 func image(string) []byte { return nil }
+
+func kernelHash() string { return "" }

@@ -32,7 +32,7 @@ func (s *shares) Event(e engine.Event) {
 func emulated(t *testing.T, n int, spec string) (*cuemu.Control, []kernels.Device) {
 	t.Helper()
 	lib := cuemu.Build(t)
-	cuda.Probe(lib, "") // which loads it
+	cuda.Probe(cuda.Options{Driver: lib}) // which loads it
 	emu, err := cuemu.Loaded(lib)
 	if err == nil {
 		err = emu.Restart("devices=2;" + spec)

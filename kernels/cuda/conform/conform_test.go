@@ -20,7 +20,7 @@ import (
 func emulated(t *testing.T, spec string) (*cuemu.Control, string) {
 	t.Helper()
 	lib := cuemu.Build(t)
-	cuda.Probe(lib, "") // which loads it
+	cuda.Probe(cuda.Options{Driver: lib}) // which loads it
 	d, err := cuemu.Loaded(lib)
 	if err == nil {
 		err = d.Restart(spec)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,7 +24,8 @@ func products(t *testing.T) (o cuda.Options, emu *cuemu.Control) {
 	t.Helper()
 	o = cuda.Options{Driver: cuemu.Driver(t), Products: cuda.CUBLASProducts}
 	if cuemu.OnGPU() {
-		if l := cuda.Probe(o.Driver, "").CUBLAS; l == nil || l.Problem != "" {
+		o.CUBLAS = os.Getenv(cuda.CUBLASEnv)
+		if l := cuda.Probe(cuda.Options{Driver: o.Driver, CUBLAS: o.CUBLAS}).CUBLAS; l == nil || l.Problem != "" {
 			t.Skipf("SKIPPED: no cuBLAS on this machine: %+v", l)
 		}
 		return o, nil
@@ -192,7 +194,7 @@ func TestEmulatedCUBLASMemory(t *testing.T) {
 	if live[1]-live[0] != 32<<20 {
 		t.Errorf("with the library %d bytes are taken, without %d, want 32 MiB more", live[1], live[0])
 	}
-	if r := cuda.Probe(driver, filepath.Join(t.TempDir(), "none")); r.CUBLAS == nil || !strings.Contains(r.CUBLAS.Problem, "none: cannot open shared object file") || r.Optional["cublas"] {
+	if r := cuda.Probe(cuda.Options{Driver: driver, CUBLAS: filepath.Join(t.TempDir(), "none")}); r.CUBLAS == nil || !strings.Contains(r.CUBLAS.Problem, "none: cannot open shared object file") || r.Optional["cublas"] {
 		t.Errorf("the report of a library that is not there: %+v, %v", r.CUBLAS, r.Optional)
 	}
 }

@@ -17,6 +17,9 @@ import (
 // allows, 2^-11 with TF32 and 2^-8 with bfloat16, and not much nearer: they are made
 // as was asked for.
 func TestPrecision(t *testing.T) {
+	if !cuemu.OnGPU() {
+		emulated(t, "")
+	}
 	testPrecision(t, cuda.Options{Driver: cuemu.Driver(t)}, 0.01, 1.1)
 	_, err := cuda.Open(cuda.Options{Driver: cuemu.Driver(t), Precision: "fp16"})
 	if want := `precision "fp16", want one of [fp32 tf32 bf16]`; err == nil || !contains(err, want) {
