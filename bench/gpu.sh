@@ -70,6 +70,8 @@ train gcn-fp32-again 900 "${common[@]}"
 train gcn-fp32-async 900 "${common[@]}" --pipeline=async
 train gcn-tf32-sync 900 "${common[@]}" --precision=tf32
 train gcn-bf16-sync 900 "${common[@]}" --precision=bf16
+train gcn-uncached-sync 900 "${common[@]}" --cache-gather=false
+train gcn-all-rows-sync 900 "${common[@]}" --prune-rows=false
 if cublas; then
   train gcn-cublas-sync 900 "${common[@]}" --gpu-products=cublas
 else

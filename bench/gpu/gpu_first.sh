@@ -111,6 +111,8 @@ train gcn-fp32-sync 120 "${reddit[@]}"
 train gcn-fp32-async 120 "${reddit[@]}" --pipeline=async
 train gcn-tf32-sync 120 "${reddit[@]}" --precision=tf32
 train gcn-bf16-sync 120 "${reddit[@]}" --precision=bf16
+train gcn-uncached-sync 120 "${reddit[@]}" --cache-gather=false
+train gcn-all-rows-sync 120 "${reddit[@]}" --prune-rows=false
 if cublas; then
   train gcn-cublas-sync 120 "${reddit[@]}" --gpu-products=cublas
 else
