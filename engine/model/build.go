@@ -53,7 +53,7 @@ func (b *builder) gradOf(buf int) int {
 		return g
 	}
 	of := b.p.Bufs[buf]
-	g := b.buf(Buf{Name: "d" + of.Name, Level: of.Level, Cols: of.Cols})
+	g := b.buf(Buf{Name: "d" + of.Name, Level: of.Level, Cols: of.Cols, Grad: true})
 	b.grad[buf] = g
 	return g
 }

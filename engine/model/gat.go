@@ -82,7 +82,7 @@ func (b *builder) gat(h, width, heads, d, l int, last bool, e epilogue) int {
 	a.zs = b.buf(Buf{Name: fmt.Sprintf("Z%d", l), Level: level, Cols: hd + 2*heads})
 	a.out = b.buf(Buf{Name: fmt.Sprintf("O%d", l), Level: level + 1, Cols: hd})
 	a.lse = b.buf(Buf{Name: fmt.Sprintf("lse%d", l), Level: level + 1, Cols: heads})
-	a.gs = b.buf(Buf{Name: fmt.Sprintf("dO%d", l), Level: level + 1, Cols: hd + 3*heads})
+	a.gs = b.buf(Buf{Name: fmt.Sprintf("dO%d", l), Level: level + 1, Cols: hd + 3*heads, Grad: true})
 
 	b.product(a, h, w)
 	// AE: two scores per vertex and head.
@@ -157,7 +157,7 @@ func (b *builder) attend(a *attentionStage, h, w, src, dst, l int, averaged bool
 			c.S.Copy(a.body(gs), c.Mat(d))
 			c.S.Copy(a.part(gs, 1), c.Mat(a.lse))
 		})
-		dad := b.buf(Buf{Name: fmt.Sprintf("dadst%d", l), Level: a.hop + 1, Cols: a.heads})
+		dad := b.buf(Buf{Name: fmt.Sprintf("dadst%d", l), Level: a.hop + 1, Cols: a.heads, Grad: true})
 		b.gatherFrom(sc, Gather{Hop: a.hop, Src: a.zs, Dst: dad, Norm: NormSelf, Run: func(c *Ctx, g *GatherArgs) {
 			gs := c.Full[a.gs]
 			c.S.GATBackDst(c.Full[dad], a.part(gs, 2), g.G, a.body(g.Src), a.part(g.Src, 0), a.part(gs, 0), a.part(gs, 1), a.body(gs), a.attention(c, g.Args.Self), g.Rows)
@@ -166,7 +166,7 @@ func (b *builder) attend(a *attentionStage, h, w, src, dst, l int, averaged bool
 		b.p.Steps[len(b.p.Steps)-1].Out = []int{dad, a.gs}
 		// Back along the edges: dZ and the gradient of the a_src scores; the
 		// third group of columns is for that of the a_dst scores.
-		dzs := b.buf(Buf{Name: fmt.Sprintf("dZ%d", l), Level: a.hop, Cols: a.hd() + 2*a.heads})
+		dzs := b.buf(Buf{Name: fmt.Sprintf("dZ%d", l), Level: a.hop, Cols: a.hd() + 2*a.heads, Grad: true})
 		b.gatherStep(Gather{Hop: a.hop, Back: true, Src: a.gs, Dst: dzs, Norm: NormSelf, Run: func(c *Ctx, g *GatherArgs) {
 			zs, dz := c.Full[a.zs], c.Full[dzs]
 			c.S.GATBackSrc(a.body(dz), a.part(dz, 0), g.G, a.body(zs), a.part(zs, 0), a.part(g.Src, 0), a.part(g.Src, 1), a.part(g.Src, 2), a.body(g.Src), a.attention(c, g.Args.Self), g.Rows)

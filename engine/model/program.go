@@ -51,6 +51,8 @@ type Buf struct {
 	Made  *Gather
 	// Published: other intervals gather its rows.
 	Published bool
+	// Grad: it holds a gradient, alone or beside what belongs to it.
+	Grad bool
 	// Edges: one value per non-zero feature instead of one row per vertex.
 	Edges bool
 	// RefCols are columns, RefLo up to RefHi, that hold not numbers but rows of level

@@ -72,7 +72,7 @@ func (b *builder) twoProducts(m, h int, wlSpec, wrSpec ParamSpec, layer int, e e
 			back.Out = append(back.Out, dm)
 		}
 		if b.needsGrad(h) {
-			dSelf = b.buf(Buf{Name: name("dself", layer), Level: level, Cols: b.p.Bufs[h].Cols})
+			dSelf = b.buf(Buf{Name: name("dself", layer), Level: level, Cols: b.p.Bufs[h].Cols, Grad: true})
 			back.Out = append(back.Out, dSelf)
 		}
 		b.tensor(back, func(c *Ctx) {
@@ -119,7 +119,7 @@ func (b *builder) maxOf(h, layer int) int {
 	// The maxima, and behind them where they came from; the gradient takes the
 	// place of the maxima on its way back.
 	out := b.buf(Buf{Name: name("M", layer), Level: of.Level + 1, Cols: w})
-	back := b.buf(Buf{Name: name("dM+arg", layer), Level: of.Level + 1, Cols: 2 * w, RefLo: w, RefHi: 2 * w})
+	back := b.buf(Buf{Name: name("dM+arg", layer), Level: of.Level + 1, Cols: 2 * w, RefLo: w, RefHi: 2 * w, Grad: true})
 	b.gatherStep(Gather{Hop: of.Level, Src: h, Dst: out, Run: func(c *Ctx, a *GatherArgs) {
 		c.S.SpMMMax(c.Full[out], c.Full[back].Columns(w, 2*w), a.G, a.Src, a.Rows)
 	}}, layer, nil)

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"dorylus/engine"
 	"dorylus/engine/graph"
@@ -209,7 +208,7 @@ func purposeOf(b *model.Buf) kernels.Purpose {
 		return kernels.Other
 	case b.Published:
 		return kernels.Published
-	case strings.HasPrefix(b.Name, "d") && !strings.HasPrefix(b.Name, "drop"):
+	case b.Grad:
 		return kernels.Gradients
 	}
 	return kernels.Activations
