@@ -21,8 +21,7 @@ type GPU struct {
 	Limit int64  `json:"memory_limit_bytes"` // that the run may take of it
 	Peak  int64  `json:"memory_peak_bytes"`  // that it has taken at most
 	Total int64  `json:"memory_bytes"`       // that it has
-	// Plan says whether all lies in the device's memory: "resident", or "streamed"; "" where
-	// several GPUs share a graph.
+	// Plan says whether all lies in the device's memory: "resident", or "streamed".
 	Plan string `json:"memory_plan,omitempty"`
 	// Spilled is host memory that holds what the limit leaves no room for.
 	Spilled int64 `json:"spilled_bytes,omitempty"`

@@ -84,7 +84,7 @@ var settingHelp = []help{
 	{"prune-rows", groupPipeline, "compute in training only the rows that the loss can see"},
 	{"precision", groupPipeline, "fp32; with --mode=gpu also tf32 (operands of products) or bf16 (gathered rows, too)"},
 	{"gpu", groupPipeline, "with --mode=gpu: auto (the first that can be used), or the driver's numbers, as 0 or 0,1"},
-	{"gpu-memory", groupPipeline, "with --mode=gpu: the most device memory to take, as 12GiB or a share of what is free"},
+	{"gpu-memory", groupPipeline, "with --mode=gpu: the most memory to take of each GPU, as 12GiB or a share of what is free"},
 	{"gpu-products", groupPipeline, "with --mode=gpu: products by own kernels, or by cublas (NVIDIA's library, from the system or DORYLUS_CUBLAS)"},
 	{"device", groupPipeline, "kernels: " + list(engine.Devices)},
 	{"lambdas", groupPipeline, "with --mode=lambda: workers, a number or auto"},
@@ -104,7 +104,7 @@ var settingHelp = []help{
 	{"task-events", groupOutput, "write every task to events.jsonl, not only sums"},
 	{"progress", groupOutput, list(engine.ProgressStyles)},
 	{"json", groupOutput, "print the summary as one JSON object on standard output, and nothing else"},
-	{"dry-run", groupOutput, "check settings and data, say what would be done, and stop"},
+	{"dry-run", groupOutput, "check settings and data, say what would be done, and stop; --json has memory_plan then, a list where there are several GPUs"},
 }
 
 func list(words []string) string { return strings.Join(words, ", ") }

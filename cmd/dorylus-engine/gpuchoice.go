@@ -10,15 +10,13 @@ import (
 	"dorylus/engine"
 	"dorylus/engine/cost"
 	"dorylus/kernels/cuda"
-	"dorylus/kernels/spill"
 )
 
 // gpuChoice is what a process computes on in mode gpu.
 type gpuChoice struct {
 	report cuda.Report
-	use    []int        // numbers of the report's devices
-	needs  []spill.Need // of the run's memory, once they are counted
-	shown  bool         // the plan of it
+	use    []int  // numbers of the report's devices
+	shown  string // the memory plans
 }
 
 // chooseGPUs finds the GPUs that c asks for, for this process among those of its host. A

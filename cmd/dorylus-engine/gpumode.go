@@ -55,7 +55,7 @@ func (a *app) openGPU(name, products string) (kernels.Device, error) {
 type gpuSet struct {
 	devices   []*cuda.Device
 	precision string
-	plan      string // "resident", "streamed"; "": there is none
+	plans     []*spill.Plan // by device
 }
 
 // openGPUs opens those that were chosen.
@@ -87,10 +87,15 @@ func (a *app) openGPUs(c *engine.Config) (_ *gpuSet, err error) {
 	return s, nil
 }
 
-// keepTo has the one GPU of a run hold what a plan says.
-func (s *gpuSet) keepTo(p *spill.Plan) error {
-	s.plan = p.Verdict.String()
-	return s.devices[0].Apply(p)
+// keepTo has each GPU of a run hold what its plan says.
+func (s *gpuSet) keepTo(plans []*spill.Plan) error {
+	s.plans = plans
+	for i, d := range s.devices {
+		if err := d.Apply(plans[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // all are the devices as the engine knows them.
@@ -120,9 +125,12 @@ func (s *gpuSet) used(peak bool) engine.GPUUsed {
 	if len(s.devices) > 0 {
 		u.Products = s.devices[0].Products()
 	}
-	for _, d := range s.devices {
+	for i, d := range s.devices {
 		m := d.Memory()
-		g := engine.GPU{Name: d.Name(), What: d.Describe(), Limit: m.Limit, Total: m.Total, Spilled: m.Spilled, Plan: s.plan}
+		g := engine.GPU{Name: d.Name(), What: d.Describe(), Limit: m.Limit, Total: m.Total, Spilled: m.Spilled}
+		if s.plans != nil {
+			g.Plan = s.plans[i].Verdict.String()
+		}
 		if peak {
 			g.Peak = m.Peak
 		}

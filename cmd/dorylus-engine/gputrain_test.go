@@ -237,6 +237,50 @@ func TestGPUMemoryIsPlanned(t *testing.T) {
 	wantFailure(t, call(t, dir, env, append(args, "--gpu=7")...), exitFailed, "--gpu=7: the driver shows ")
 }
 
+// TestGPUMemoryIsPlannedForEach: two GPUs of a process, and of servers, have a plan each; one
+// that is refused is named; two that stream train as one that does not.
+func TestGPUMemoryIsPlannedForEach(t *testing.T) {
+	env, dir := emulator(t, "devices=2"), t.TempDir()
+	must(t, dir, env, "prepare", "synth:sbm,vertices=1200,degree=4,classes=3,features=400", "-o", "s", "--split=random:60/20/20")
+	args := []string{"--data=s", "--mode=gpu", "--hidden=32", "--epochs=2", "--eval-every=2", "--progress=none"}
+	with := func(more ...string) []string { return append(args[:len(args):len(args)], more...) }
+	plans := object(t, must(t, dir, env, with("--gpu=0,1", "--dry-run", "--json")...))["memory_plan"].([]any)
+	least := 0.0
+	for i, p := range plans {
+		p := p.(map[string]any)
+		if p["device"] != fmt.Sprintf("cuda:%d", i) || p["verdict"] != "resident" {
+			t.Errorf("plan %d: %v", i, p)
+		}
+		least = max(least, p["on_gpu_bytes"].(float64))
+	}
+	if len(plans) != 2 {
+		t.Fatalf("%d plans", len(plans))
+	}
+	wantFailure(t, call(t, dir, env, with("--gpu=0,1", "--gpu-memory=12MiB")...), exitFailed, "cuda:0: the run does not fit", "cuda:1: the run does not fit", "set --gpu-memory=")
+	limit := fmt.Sprintf("--gpu-memory=%d", int64(least)-(200<<10))
+	must(t, dir, env, with("--out=one")...)
+	text := must(t, dir, env, with("--gpu=0,1", limit, "--out=both")...)
+	near(t, dir, "one", "both", 2)
+	streamed := 0
+	for _, g := range summaryOf(t, filepath.Join(dir, "both")).GPUs {
+		if g.Plan == "streamed" {
+			streamed++
+		}
+		if g.Peak > g.Limit {
+			t.Errorf("%s holds %d bytes of %d", g.Name, g.Peak, g.Limit)
+		}
+	}
+	if streamed == 0 {
+		t.Errorf("no GPU streams with %s:\n%s", limit, text)
+	}
+	r := call(t, dir, env, "predict", "--run=both", "--gpu=0,1", "--gpu-memory=12MiB", "-o", "p.csv")
+	wantFailure(t, r, exitFailed, "cuda:0: the run does not fit")
+	servers := call(t, dir, env, append([]string{"launch", "local", "--servers=2", "--dry-run"}, args...)...)
+	if servers.code != exitDone || !strings.Contains(servers.out, "memory plan of cuda:0: resident") || !strings.Contains(servers.out, "memory plan of cuda:1: resident") {
+		t.Errorf("two servers: exit %d\n%s%s", servers.code, servers.out, servers.err)
+	}
+}
+
 // summaryOf reads the summary of a run.
 func summaryOf(t *testing.T, path string) sink.Summary {
 	t.Helper()

@@ -11,6 +11,7 @@ import (
 	"dorylus/engine/graph"
 	"dorylus/engine/pipeline"
 	"dorylus/kernels"
+	"dorylus/kernels/spill"
 )
 
 // predict writes what f asks for, by this process or by several.
@@ -106,6 +107,19 @@ func (a *app) predictWith(ctx context.Context, f *predictFlags, m *trainedModel,
 	}
 	defer st.Close()
 	opt := pipeline.PredictOptions{Store: st, Threads: c.Threads, Cluster: cl}
+	if opt.Threads == 0 {
+		opt.Threads = runtime.GOMAXPROCS(0)
+	}
+	var memory []*spill.Plan
+	if c.Mode == "gpu" {
+		c.Progress = "none" // only what is streamed is worth a word
+		if memory, err = a.settleMemory(ctx, c, f.planner(c, opt)); err != nil {
+			return err
+		}
+		for _, p := range memory {
+			a.note(p.Verdict != spill.Streamed, "%s", p.Brief())
+		}
+	}
 	on, err := a.openDevices(c)
 	if err != nil {
 		return err
@@ -114,8 +128,10 @@ func (a *app) predictWith(ctx context.Context, f *predictFlags, m *trainedModel,
 	if a.emulated() {
 		a.note(false, "EMULATED, no GPU: %s", on.kernels)
 	}
-	if opt.Threads == 0 {
-		opt.Threads = runtime.GOMAXPROCS(0)
+	if memory != nil {
+		if err := on.gpus.keepTo(memory); err != nil {
+			return err
+		}
 	}
 	if cl != nil {
 		opt.Device = on.devices[0]
@@ -126,6 +142,27 @@ func (a *app) predictWith(ctx context.Context, f *predictFlags, m *trainedModel,
 	}
 	opt.Model, opt.Weights = m.state.Model, m.state.BestWeights(f.weights == "final")
 	return a.writePrediction(ctx, f, opt, on.devices, tag)
+}
+
+// planner plans the memory of a prediction. What is computed with follows from the settings
+// of the run, so that each server can plan.
+func (f *predictFlags) planner(c *engine.Config, opt pipeline.PredictOptions) memoryPlanner {
+	return func(ctx context.Context, by pipeline.Sharing) ([]pipeline.Memory, error) {
+		var err error
+		if opt.Model, err = pipeline.ModelConfig(c, opt.Store); err != nil {
+			return nil, err
+		}
+		opt.Cluster = nil
+		var to pipeline.Outputs
+		none := func(pipeline.Rows) error { return nil }
+		if f.out != "" {
+			to.Logits = none
+		}
+		if f.embeddings != "" {
+			to.Embedding = none
+		}
+		return pipeline.PlanPrediction(ctx, opt, to, by)
+	}
 }
 
 // writePrediction computes what f asks for and writes it.

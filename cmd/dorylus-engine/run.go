@@ -99,9 +99,9 @@ func (a *app) runTraining(ctx context.Context, c engine.Config, st *store.Store,
 			return nil, fmt.Errorf("resume %s: %w", c.Resume, err)
 		}
 	}
-	var memory *spill.Plan
+	var memory []*spill.Plan
 	if c.Mode == "gpu" {
-		if memory, err = a.settleMemory(ctx, &c, st, split); err != nil {
+		if memory, err = a.settleMemory(ctx, &c, forTraining(&c, st, split)); err != nil {
 			return nil, err
 		}
 	}

@@ -28,6 +28,7 @@ type seat struct {
 	registry member.Registry // nil: none was asked
 	kept     string          // --out of the run, of the leader and the others alike
 	w        io.Writer       // where it is shown who is there
+	quiet    bool            // nothing is to be shown but what goes wrong
 }
 
 // leads says whether this process speaks for its run: graph server 0, or the only one.
@@ -317,6 +318,7 @@ func (s *seat) settle(c *engine.Config) error {
 	if s.kept = c.OutDir; s.kept == "" {
 		s.kept = c.Resume
 	}
+	s.quiet = c.JSON || c.Progress == "none" || c.Progress == "json"
 	if !s.leads() {
 		c.OutDir, c.Progress, c.TaskEvents = "", "none", false
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -270,7 +269,7 @@ func (a *app) dryRun(ctx context.Context, r *resolved) error {
 	if err != nil {
 		return err
 	}
-	plan, planText, refused := a.dryMemory(ctx, &r.Config, st, split)
+	plans, refused := a.dryMemory(ctx, &r.Config, forTraining(&r.Config, st, split))
 	if r.JSON {
 		enc := json.NewEncoder(a.out)
 		enc.SetIndent("", "  ")
@@ -279,8 +278,8 @@ func (a *app) dryRun(ctx context.Context, r *resolved) error {
 			"features": st.Meta.Features, "classes": st.Meta.Classes, "splits": len(st.Splits),
 			"train_rows": len(split.Train), "val_rows": len(split.Val), "test_rows": len(split.Test),
 		}
-		if plan != nil {
-			object["memory_plan"] = planJSON(plan)
+		if plans != nil {
+			object["memory_plan"] = plansJSON(plans)
 		}
 		return errors.Join(enc.Encode(object), refused)
 	}
@@ -289,8 +288,8 @@ func (a *app) dryRun(ctx context.Context, r *resolved) error {
 		"%d splits, the first with %d training, %d validation and %d test vertices. Nothing was done (--dry-run).\n",
 		r.Model, r.Epochs, r.Runs, st.Meta.Name, st.Meta.Vertices, st.Meta.Edges, st.Meta.Features, st.Meta.Classes,
 		len(st.Splits), len(split.Train), len(split.Val), len(split.Test))
-	if planText != "" {
-		fmt.Fprintf(a.out, "\n%s\n", strings.TrimSpace(planText))
+	if plans != nil {
+		fmt.Fprintf(a.out, "\n%s\n", plansText(plans))
 	}
 	return refused
 }

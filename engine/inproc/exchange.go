@@ -14,6 +14,10 @@ import (
 // always may be.
 const window = 64 << 20
 
+// Most is how many bytes of rows from others a device holds at a time, about, with so many
+// others: those that wait, and as many that are being published.
+func Most(others int) int64 { return 2 * window * int64(others) }
+
 // Exchange moves rows between partitions.
 type Exchange struct {
 	devices []kernels.Device
@@ -45,7 +49,7 @@ type Sent struct {
 func NewExchange(devices []kernels.Device) *Exchange {
 	x := &Exchange{devices: devices, boxes: make([]box, len(devices)), sent: make([]Sent, len(devices)), changed: make(chan struct{})}
 	for rank, dev := range devices {
-		x.rooms = append(x.rooms, newRoom(dev))
+		x.rooms = append(x.rooms, newRoom(dev, Most(len(devices)-1)))
 		x.boxes[rank].held = make([]int64, len(devices))
 	}
 	return x

@@ -12,15 +12,17 @@ import (
 // is none that would do, and given back to the device in the end, so that a run that has
 // found its pace allocates no more.
 type room struct {
-	dev kernels.Device
+	dev  kernels.Device
+	most int64 // bytes above which what is spare goes before more is allocated
 
 	mu    sync.Mutex
 	spare []*kernels.Mat                // by size, ascending
 	out   map[*kernels.Mat]*kernels.Mat // by what was handed out
+	held  int64
 }
 
-func newRoom(dev kernels.Device) *room {
-	return &room{dev: dev, out: make(map[*kernels.Mat]*kernels.Mat)}
+func newRoom(dev kernels.Device, most int64) *room {
+	return &room{dev: dev, most: most, out: make(map[*kernels.Mat]*kernels.Mat)}
 }
 
 // most is how much larger than what is wanted a matrix may be that is used for it.
@@ -37,14 +39,27 @@ func (r *room) take(rows, cols int) (*kernels.Mat, error) {
 		whole = r.spare[at]
 		r.spare = slices.Delete(r.spare, at, at+1)
 	} else {
+		r.shrink(4 * int64(n))
 		var err error
 		if whole, err = r.dev.Alloc(n, 1); err != nil {
 			return nil, fmt.Errorf("allocate %d x %d for rows on their way: %w", rows, cols, err)
 		}
+		r.held += 4 * int64(n)
 	}
 	m := kernels.Unpadded(whole, rows, cols)
 	r.out[m] = whole
 	return m, nil
+}
+
+// shrink makes room for n bytes more, as far as what is spare allows it: the smallest go
+// first, which are the least likely to do.
+func (r *room) shrink(n int64) {
+	for len(r.spare) > 0 && r.held+n > r.most {
+		m := r.spare[0]
+		r.spare = r.spare[1:]
+		r.held -= 4 * int64(m.Rows)
+		r.dev.Free(m)
+	}
 }
 
 // put takes back what take has given; nil does nothing.

@@ -13,6 +13,7 @@ import (
 type pool struct {
 	dev     kernels.Device
 	all     []*kernels.Mat   // every matrix, to be freed at the end
+	made    []int            // how many of them, by parameter
 	spare   [][]*kernels.Mat // by parameter
 	ones    []*kernels.Mat   // spare single values
 	streams []kernels.Stream // idle
@@ -24,7 +25,7 @@ type pool struct {
 }
 
 func newPool(dev kernels.Device, params int) pool {
-	return pool{dev: dev, spare: make([][]*kernels.Mat, params), lent: map[*kernels.Mat]*kernels.Mat{}}
+	return pool{dev: dev, made: make([]int, params), spare: make([][]*kernels.Mat, params), lent: map[*kernels.Mat]*kernels.Mat{}}
 }
 
 // take is a matrix for parameter p, its contents undefined.
@@ -39,6 +40,7 @@ func (p *pool) take(param int, spec model.ParamSpec) (*kernels.Mat, error) {
 		return nil, fmt.Errorf("allocate a buffer for %s: %w", spec.Name, err)
 	}
 	p.all = append(p.all, m)
+	p.made[param]++
 	return m, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"dorylus/engine"
@@ -24,6 +25,14 @@ type epochSum struct {
 func (s *Server) newEpochSum() *epochSum {
 	n := len(s.cfg.Specs)
 	return &epochSum{partial: newPartial(s.shape, n), sums: make([]*kernels.Mat, n), open: n + 1}
+}
+
+// Made is how many matrices of the shape of each parameter there are so far, for weights
+// and gradients. A plan of memory goes by it.
+func (s *Server) Made() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.mu.made)
 }
 
 // Buffer is an uninitialised matrix for a gradient of the parameter. It goes back

@@ -3,11 +3,19 @@ package params
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"dorylus/engine"
 	"dorylus/kernels"
 )
+
+// Made is Server.Made.
+func (r *Replica) Made() []int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.mu.made)
+}
 
 // Buffer is an uninitialised matrix for a gradient of the parameter. It goes back by
 // Push. Where there is no memory for it the replica fails: the next Push or Fetch says so.

@@ -21,7 +21,8 @@ type Shared struct {
 
 	mu     sync.Mutex
 	server *Server
-	ready  chan struct{} // closed when the server is there
+	ready  chan struct{}  // closed when the server is there
+	dev    kernels.Device // of On
 	joined int
 	all    chan struct{} // closed when all have joined
 	down   chan struct{} // closed with err
@@ -41,13 +42,20 @@ func NewShared(n int) *Shared {
 	return &Shared{seats: make([]*Seat, n), ready: make(chan struct{}), all: make(chan struct{}), down: make(chan struct{})}
 }
 
+// On has the server live on a device of its own, before anybody joins.
+func (s *Shared) On(dev kernels.Device) { s.dev = dev }
+
 // Join gives partition rank its seat, and waits for all others. The server is made of
 // partition 0's cfg; of the others' the device counts. own and intervals are the
 // partition's.
 func (s *Shared) Join(ctx context.Context, rank int, cfg Config, own kernels.Span, intervals task.Range) (*Seat, error) {
 	if rank == 0 {
-		cfg.Gate = s
-		server, err := New(cfg)
+		central := cfg
+		central.Gate = s
+		if s.dev != nil {
+			central.Device = s.dev
+		}
+		server, err := New(central)
 		if err != nil {
 			return nil, err
 		}
@@ -221,6 +229,14 @@ func (s *Shared) spread(u engine.Update) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// Central is the server that all seats share, if it lives on the seat's device; else nil.
+func (s *Seat) Central() *Server {
+	if s.shared.server.cfg.Device != s.dev {
+		return nil
+	}
+	return s.shared.server
 }
 
 // Snapshot copies the newest weights and the moments that go with them.

@@ -28,6 +28,8 @@ type PredictOptions struct {
 	Cluster *Cluster
 	// Chunk bounds the bytes of rows of others that server 0 holds at a time; 0: 64 MiB.
 	Chunk int
+
+	planning *planning // of PlanPrediction; nil: it is one
 }
 
 // Rows are some rows of a result: Values.Row(i) is that of vertex Vertices[i], by its
@@ -132,7 +134,11 @@ func (o PredictOptions) compute(ctx context.Context, what string, outputs []outp
 			return err
 		}
 	}
-	w, err := newWorkers(o.Device, o.Threads)
+	at := o.Threads
+	if o.planning != nil {
+		at = 1
+	}
+	w, err := newWorkers(o.Device, at)
 	if err != nil {
 		return err
 	}
@@ -164,6 +170,9 @@ func (o PredictOptions) compute(ctx context.Context, what string, outputs []outp
 			return err
 		}
 	}
+	if p := o.planning; p != nil {
+		p.done(o.Device, extra{rows: p.rows(ev.pass)})
+	}
 	return nil
 }
 
@@ -182,7 +191,7 @@ func (o PredictOptions) part(ctx context.Context, what string) *graph.Part {
 
 // forward runs the pass once.
 func (o PredictOptions) forward(ctx context.Context, w *workers, ev *evaluator) error {
-	local := backend.NewLocal(o.Device)
+	local := backend.NewLocal(o.planning.scratch(o.Device))
 	defer local.Close()
 	t := &trainer{workers: w, backend: local, eval: ev, cfg: trainerConfig{Partitions: 1}}
 	told := ""

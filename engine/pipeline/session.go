@@ -113,8 +113,8 @@ func Train(ctx context.Context, opt Options) (*Result, error) {
 	if i, ok := s.server.(interface{ Interrupted() }); ok && err == nil && res.Reason == "interrupted" {
 		i.Interrupted()
 	}
-	if err == nil {
-		opt.planning.done(opt.Device, res.Reason)
+	if err == nil && res.Reason == "epochs" {
+		opt.planning.done(opt.Device, s.extra())
 	}
 	done := engine.RunDone{Reason: "failed", Seconds: time.Since(s.start).Seconds(), PeakMem: peakMemory()}
 	if err != nil {

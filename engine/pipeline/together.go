@@ -38,14 +38,17 @@ func TrainOn(ctx context.Context, opt Options, devices []kernels.Device) (*Resul
 		opt.Device = devices[0]
 		return Train(ctx, opt)
 	}
-	t, err := newTogether(devices)
+	t, err := newTogether(devices, opt.planning)
 	if err != nil {
 		return nil, fmt.Errorf("train on several devices: %w", err)
 	}
 	t.params = params.NewShared(len(devices))
 	blocks := graph.Partition(opt.Store, opt.Split.Train, len(devices))
-	all := max(threads(&opt.Config), 1)
-	opt.Config.Threads = max((all+len(devices)-1)/len(devices), 2) // one keeps a device waiting after each task
+	if p := opt.planning; p == nil {
+		opt.Config.Threads = deviceThreads(threads(&opt.Config), len(devices))
+	} else if p.elsewhere != nil {
+		t.params.On(p.elsewhere)
+	}
 	results := make([]*Result, len(devices))
 	t.each(func(rank int) (err error) {
 		o := opt
@@ -75,6 +78,15 @@ func TrainOn(ctx context.Context, opt Options, devices []kernels.Device) (*Resul
 	return results[0], t.err
 }
 
+// deviceThreads is how many workers each of several devices has: one keeps a device waiting
+// after each task.
+func deviceThreads(all, devices int) int {
+	if devices == 1 {
+		return all
+	}
+	return max((max(all, 1)+devices-1)/devices, 2)
+}
+
 // PredictRowsOn is PredictRows on several devices of this process; o.Device and o.Cluster
 // are nil.
 func PredictRowsOn(ctx context.Context, o PredictOptions, devices []kernels.Device, to Outputs) error {
@@ -85,12 +97,14 @@ func PredictRowsOn(ctx context.Context, o PredictOptions, devices []kernels.Devi
 		o.Device = devices[0]
 		return PredictRows(ctx, o, to)
 	}
-	t, err := newTogether(devices)
+	t, err := newTogether(devices, o.planning)
 	if err != nil {
 		return fmt.Errorf("predict on several devices: %w", err)
 	}
 	blocks := graph.Partition(o.Store, nil, len(devices))
-	o.Threads = max((o.Threads+len(devices)-1)/len(devices), 2)
+	if o.planning == nil {
+		o.Threads = deviceThreads(o.Threads, len(devices))
+	}
 	t.each(func(rank int) error {
 		o, to := o, to
 		o.Device = devices[rank]
@@ -105,7 +119,7 @@ func PredictRowsOn(ctx context.Context, o PredictOptions, devices []kernels.Devi
 }
 
 // newTogether refuses devices that are no devices of their own each.
-func newTogether(devices []kernels.Device) (*together, error) {
+func newTogether(devices []kernels.Device, p *planning) (*together, error) {
 	t := &together{devices: devices}
 	seen := map[kernels.Device]int{}
 	names := map[string]int{}
@@ -129,7 +143,11 @@ func newTogether(devices []kernels.Device) (*together, error) {
 		}
 		t.names = append(t.names, name)
 	}
-	t.group, t.rows = inproc.NewGroup(t.names), inproc.NewExchange(devices)
+	rooms := make([]kernels.Device, len(devices))
+	for i, d := range devices {
+		rooms[i] = p.as(d, underWay)
+	}
+	t.group, t.rows = inproc.NewGroup(t.names), inproc.NewExchange(rooms)
 	return t, nil
 }
 

@@ -55,9 +55,9 @@ func TestCUBLASIsOfTheDriver(t *testing.T) {
 
 // TestCUBLASIsPlanned: a plan counts the library's workspace, which the pool hands out.
 func TestCUBLASIsPlanned(t *testing.T) {
-	limit := int64(chunkBytes*chunkCount + cublasWorkspace)
+	limit := int64(chunkBytes*chunkCount + cublasWorkspace + marginLeast)
 	for products, resident := range map[string]bool{OwnProducts: true, CUBLASProducts: false} {
-		p := MakePlan(spill.Budget{Limit: limit}, products, []spill.Need{{Name: "rows", Bytes: 4096}})
+		p := MakePlan(spill.Budget{Limit: limit}, products, []spill.Need{{Name: "rows", Bytes: 4096}}, nil)
 		if (p.Verdict == spill.Resident) != resident {
 			t.Errorf("products %s on a device of %d: %v, resident should be %v", products, limit, p.Verdict, resident)
 		}

@@ -129,7 +129,11 @@ func (d *Device) Load(g *kernels.CSR) (kernels.Graph, error) {
 
 // csrOf is the host's part of a csr.
 func (d *Device) csrOf(g *kernels.CSR) csr {
-	wide, long := d.opt.Cut.Wide, d.opt.Cut.Long
+	return csrCut(g, d.opt.Cut.Wide, d.opt.Cut.Long)
+}
+
+// csrCut is it with rows that are wide and long from so many edges on.
+func csrCut(g *kernels.CSR, wide, long int64) csr {
 	return csr{
 		long:  longRowsOf(g.RowPtr, long, edgeChunk),
 		parts: longRowsOf(g.RowPtr, longPart+1, partSize),

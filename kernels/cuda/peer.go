@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"dorylus/kernels"
+	"dorylus/kernels/spill"
 )
 
 // peers is how a device takes rows from others. It has a thread and a stream of its own,
@@ -25,11 +26,10 @@ type peers struct {
 var _ kernels.Peer = (*Device)(nil)
 
 // Reaches implements kernels.Peer: whether the driver lets this GPU read the other's
-// memory. It is asked once for each other device. A device that holds matrices in the
-// host's memory, by a plan, takes and gives rows by that.
+// memory. It is asked once for each other device.
 func (d *Device) Reaches(src kernels.Device) bool {
 	other, ok := src.(*Device)
-	if !ok || other == d || d.spill != nil || other.spill != nil {
+	if !ok || other == d {
 		return false
 	}
 	p := &d.peers
@@ -88,7 +88,11 @@ func (d *Device) CopyFrom(dst *kernels.Mat, src kernels.Device, from *kernels.Ma
 	err := errApart
 	if d.Reaches(src) {
 		other := src.(*Device)
-		err = d.peers.w.do(func(context) error { return d.copyPeer(dst, other, from) })
+		if spill.Spilled(dst) || spill.Spilled(from) {
+			err = d.copyByHost(dst, other, from)
+		} else {
+			err = d.peers.w.do(func(context) error { return d.copyPeer(dst, other, from) })
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%s: copy %d x %d from %s: %w", d.name, dst.Rows, dst.Cols, src.Name(), err)
@@ -113,6 +117,23 @@ func (d *Device) copyPeer(dst *kernels.Mat, other *Device, from *kernels.Mat) er
 		}
 	}
 	return p.stream.Synchronize()
+}
+
+// copyByHost is for a matrix that a plan has left no room for on its device.
+func (d *Device) copyByHost(dst *kernels.Mat, other *Device, from *kernels.Mat) error {
+	rows := make([]float32, from.Rows*from.Cols)
+	on := func(dev *Device, f func(kernels.Stream)) error {
+		s, err := dev.NewStream()
+		if err != nil {
+			return err
+		}
+		f(s)
+		return errors.Join(s.Wait(), s.Close())
+	}
+	if err := on(other, func(s kernels.Stream) { s.Get(rows, from) }); err != nil {
+		return err
+	}
+	return on(d, func(s kernels.Stream) { s.Put(dst, rows) })
 }
 
 // close ends the copies.

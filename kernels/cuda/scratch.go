@@ -29,6 +29,10 @@ func (a *arena) get(c context, p *pool, n int64) (address, error) {
 	}
 	if a.used+n > a.size {
 		want := a.outgrownBytes + a.used + n
+		if a.used == 0 && a.block != 0 { // no op has begun with it
+			p.put(a.block)
+			a.block, a.size = 0, 0
+		}
 		block, err := p.get(c, want, "scratch memory")
 		if err != nil {
 			return 0, err

@@ -34,7 +34,7 @@ func TestPlan(t *testing.T) {
 		{5000, Streamed, "first aggregation,published rows,activations", nil},
 		{2700, Refused, "", nil},
 	} {
-		p := MakePlan(Budget{Device: "cuda:0", Limit: c.limit * mb, Free: 15 << 30, Total: 16 << 30}, amazon())
+		p := MakePlan(Budget{Device: "cuda:0", Limit: c.limit * mb, Free: 15 << 30, Total: 16 << 30}, amazon(), nil)
 		var spilled []string
 		var gpu int64
 		for _, it := range p.Items {
@@ -71,24 +71,24 @@ func TestPlan(t *testing.T) {
 // does not.
 func TestSmallestChange(t *testing.T) {
 	b := Budget{Device: "cuda:0", Limit: 2 << 30, Free: 15 << 30, Total: 16 << 30}
-	p := MakePlan(b, amazon())
+	p := MakePlan(b, amazon(), nil)
 	if p.Verdict != Refused || !strings.Contains(p.Err().Error(), "set --gpu-memory="+mib(p.Limit+p.Short)) {
 		t.Fatalf("verdict %v, error %v", p.Verdict, p.Err())
 	}
 	b.Limit += p.Short
-	if p := MakePlan(b, amazon()); p.Verdict != Streamed {
+	if p := MakePlan(b, amazon(), nil); p.Verdict != Streamed {
 		t.Errorf("with the %d bytes that were asked for: %v", b.Limit, p.Err())
 	}
 	b.Limit--
-	if p := MakePlan(b, amazon()); p.Verdict != Refused || p.Short != 1 {
+	if p := MakePlan(b, amazon(), nil); p.Verdict != Refused || p.Short != 1 {
 		t.Errorf("with a byte less: %v, short of %d", p.Verdict, p.Short)
 	}
 	b.Limit, b.Free = 1<<30, 1<<30
-	if err := MakePlan(b, amazon()).Err(); err == nil || !strings.Contains(err.Error(), "which others use") {
+	if err := MakePlan(b, amazon(), nil).Err(); err == nil || !strings.Contains(err.Error(), "which others use") {
 		t.Errorf("with a device that others use: %v", err)
 	}
 	b.Total = 2 << 30
-	if err := MakePlan(b, amazon()).Err(); err == nil || !strings.Contains(err.Error(), "use more partitions, on at least 3 devices") {
+	if err := MakePlan(b, amazon(), nil).Err(); err == nil || !strings.Contains(err.Error(), "use more partitions, on at least 3 devices") {
 		t.Errorf("with a device that is too small: %v", err)
 	}
 }
@@ -97,7 +97,7 @@ func TestSmallestChange(t *testing.T) {
 func TestPlanIsNeverWorseForMore(t *testing.T) {
 	host := int64(1) << 60
 	for limit := 1 << 10 * mb; limit < 20<<10*mb; limit += 100 * mb {
-		p := MakePlan(Budget{Limit: limit}, amazon())
+		p := MakePlan(Budget{Limit: limit}, amazon(), nil)
 		if p.Verdict == Refused {
 			continue
 		}
@@ -105,5 +105,61 @@ func TestPlanIsNeverWorseForMore(t *testing.T) {
 			t.Errorf("with %d bytes %d are in host memory, with 100 MiB less %d", limit, p.OnHost, host)
 		}
 		host = p.OnHost
+	}
+}
+
+// TestAPurposeInPart: of a purpose the largest matrices go to the host, as many as it
+// takes; small ones never do, and the plan says which.
+func TestAPurposeInPart(t *testing.T) {
+	needs := []Need{
+		{Purpose: kernels.Weights, Bytes: mb},
+		{Purpose: kernels.Activations, Bytes: 400 * mb, Each: 200 * mb, Count: 2, Rows: 1000, Up: 1},
+		{Purpose: kernels.Activations, Bytes: 300 * mb, Each: 300 * mb, Count: 1, Rows: 1000, Up: 1},
+		{Purpose: kernels.Activations, Bytes: 100 * mb, Each: 50 << 10, Count: 2048, Rows: 10, Up: 1},
+	}
+	p := MakePlan(Budget{Limit: 600 * mb}, needs, nil)
+	if p.Verdict != Streamed || p.OnHost != 300*mb || !p.Spills(kernels.Activations, 300*mb) || p.Spills(kernels.Activations, 200*mb) {
+		t.Errorf("%v with %d bytes in host memory\n%s", p.Verdict, p.OnHost, p)
+	}
+	for _, s := range []string{"activations             500.0 MiB  device, 2 x 200.0 MiB, 2048 x 50.0 KiB", "activations             300.0 MiB  host, 1 x 300.0 MiB"} {
+		if !strings.Contains(p.String(), s) {
+			t.Errorf("the plan does not say %q:\n%s", s, p)
+		}
+	}
+	if p := MakePlan(Budget{Limit: 120 * mb}, needs, nil); p.OnHost != 700*mb || p.Spills(kernels.Activations, 50<<10) {
+		t.Errorf("%v with %d bytes in host memory, want 700 MiB\n%s", p.Verdict, p.OnHost, p)
+	}
+	if p := MakePlan(Budget{Limit: 50 * mb}, needs, nil); p.Verdict != Refused {
+		t.Errorf("small matrices are given up: %v", p.Verdict)
+	}
+}
+
+// TestMoments: a plan fits each moment of a run, not what is held at any time together, and
+// what is there for a while counts only where it is there with what stays.
+func TestMoments(t *testing.T) {
+	needs := []Need{
+		{Purpose: kernels.FirstGather, Bytes: 100 * mb, Rows: 1000, Up: 1},
+		{Purpose: kernels.Activations, Bytes: 80 * mb, Rows: 1000, Up: 1},
+		{Name: "a panel"},
+	}
+	moments := [][]int64{{100 * mb, 0, 50 * mb}, {100 * mb, 80 * mb, 0}}
+	if p := MakePlan(Budget{Limit: 180 * mb}, needs, moments); p.Verdict != Resident || p.OnGPU != 180*mb || p.Start != 0 {
+		t.Errorf("%v, %d bytes, %d for a while", p.Verdict, p.OnGPU, p.Start)
+	}
+	p := MakePlan(Budget{Limit: 10 * mb}, needs, moments)
+	if least := p.Limit + p.Short; p.Verdict != Refused || p.OnGPU != 50*mb || p.Start != 50*mb || least < 50*mb || least > 53*mb {
+		t.Errorf("%v, %d bytes, %d for a while, %d at least", p.Verdict, p.OnGPU, p.Start, p.Limit+p.Short)
+	}
+}
+
+// TestEdgesAreNamed: a graph whose edges do not fit is refused in words.
+func TestEdgesAreNamed(t *testing.T) {
+	b := Budget{Device: "cuda:0", Limit: 1 << 30}
+	needs := []Need{{Name: "edges", Bytes: 3 << 30, Graph: true}, {Purpose: kernels.Activations, Bytes: 1 << 30, Rows: 1000}}
+	if err := MakePlan(b, needs, nil).Err(); err == nil || !strings.Contains(err.Error(), "3.00 GiB of that are the edges of the graph with their lists, which are never streamed") {
+		t.Errorf("%v", err)
+	}
+	if err := MakePlan(b, amazon(), nil).Err(); err == nil || strings.Contains(err.Error(), "never streamed") {
+		t.Errorf("%v", err)
 	}
 }

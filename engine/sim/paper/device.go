@@ -22,35 +22,49 @@ type Device struct {
 type counts struct {
 	mu      sync.Mutex
 	next    uintptr
-	blocks  []*block // by address
-	mats    map[*kernels.Mat]*block
+	blocks  []*matrix // by address
+	mats    map[*kernels.Mat]*matrix
 	kept    map[*int32]*list
 	graphs  map[*graph]bool
 	streams int
 	live    int64
 	peak    int64
 	paused  bool
+	apart   bool
+	costs   Costs
+	scratch int64 // the most that an op has taken
+
+	// Of moments.go.
+	now     map[kind]int64
+	moments []map[kind]int64
+	grew    bool
 }
 
-// block is one matrix.
-type block struct {
+// matrix is what was allocated for one.
+type matrix struct {
 	name          string
 	purpose       kernels.Purpose
 	addr          uintptr
 	rows          int
 	bytes         int64
+	takes         int64 // bytes of the device
 	read, written int64 // bytes, by ops
 	gathered      bool
+	width         int
 }
 
 type list struct {
-	bytes int64
+	len   int
+	takes int64
 	n     int
 }
 
 type graph struct {
+	of                *kernels.CSR
 	rows, cols, edges int
-	bytes             int64
+	takes             int64
+	back              bool // its transpose is there, too
+	chunks            map[chunking]int64
 }
 
 func (g *graph) Rows() int  { return g.rows }
@@ -58,8 +72,14 @@ func (g *graph) Cols() int  { return g.cols }
 func (g *graph) Edges() int { return g.edges }
 
 // New is a device that holds nothing.
-func New() *Device {
-	return &Device{counts: &counts{next: 1 << 40, mats: map[*kernels.Mat]*block{}, kept: map[*int32]*list{}, graphs: map[*graph]bool{}}}
+// costs are what it takes besides; nil: nothing.
+func New(costs Costs) *Device {
+	if costs == nil {
+		costs = bare{}
+	}
+	return &Device{counts: &counts{
+		next: 1 << 40, mats: map[*kernels.Mat]*matrix{}, kept: map[*int32]*list{}, graphs: map[*graph]bool{}, now: map[kind]int64{}, costs: costs,
+	}}
 }
 
 // As is the same device, which calls by a name what is allocated through it for no
@@ -84,7 +104,7 @@ func (d *Device) AllocFor(p kernels.Purpose, rows, cols int) (*kernels.Mat, erro
 		return nil, fmt.Errorf("paper: allocate %d x %d: more values than memory can hold", rows, cols)
 	}
 	m := &kernels.Mat{Rows: rows, Cols: cols, Stride: stride}
-	b := &block{name: d.name, purpose: p, rows: rows, bytes: 4 * int64(rows) * int64(stride)}
+	b := &matrix{name: d.name, purpose: p, rows: rows, bytes: 4 * int64(rows) * int64(stride)}
 	if p != kernels.Other || d.name == "" {
 		b.name = p.String()
 	}
@@ -94,16 +114,11 @@ func (d *Device) AllocFor(p kernels.Purpose, rows, cols int) (*kernels.Mat, erro
 		m.Addr, b.addr = d.next, d.next
 		d.next += uintptr(b.bytes)
 		d.blocks = append(d.blocks, b)
+		b.takes = d.costs.Block(b.bytes)
 	}
 	d.mats[m] = b
-	d.hold(b.bytes)
+	d.hold(b.kind(), b.takes)
 	return m, nil
-}
-
-// hold counts memory. mu is held.
-func (c *counts) hold(bytes int64) {
-	c.live += bytes
-	c.peak = max(c.peak, c.live)
 }
 
 // Free implements kernels.Device.
@@ -122,16 +137,16 @@ func (d *Device) Free(m *kernels.Mat) {
 		i := sort.Search(len(d.blocks), func(i int) bool { return d.blocks[i].addr >= b.addr })
 		d.blocks = append(d.blocks[:i], d.blocks[i+1:]...)
 	}
-	d.hold(-b.bytes)
+	d.hold(b.kind(), -b.takes)
 }
 
 // Load implements kernels.Device. It does not check g, which a real device does.
 func (d *Device) Load(g *kernels.CSR) (kernels.Graph, error) {
-	r := &graph{g.Rows(), g.Cols, g.Edges(), 8*int64(len(g.RowPtr)) + 4*int64(len(g.Col)) + 4*int64(len(g.Val))}
+	r := &graph{of: g, rows: g.Rows(), cols: g.Cols, edges: g.Edges(), takes: d.costs.Graph(g), chunks: map[chunking]int64{}}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.graphs[r] = true
-	d.hold(r.bytes)
+	d.hold(kind{name: Edges}, r.takes)
 	return r, nil
 }
 
@@ -145,7 +160,7 @@ func (d *Device) Unload(g kernels.Graph) {
 	defer d.mu.Unlock()
 	if d.graphs[r] {
 		delete(d.graphs, r)
-		d.hold(-r.bytes)
+		d.hold(kind{name: Edges}, -r.takes)
 	}
 }
 
@@ -158,9 +173,9 @@ func (d *Device) Keep(v []int32) error {
 	defer d.mu.Unlock()
 	l := d.kept[&v[0]]
 	if l == nil {
-		l = &list{bytes: 4 * int64(len(v))}
+		l = &list{len: len(v), takes: d.costs.Block(4 * int64(len(v)))}
 		d.kept[&v[0]] = l
-		d.hold(l.bytes)
+		d.hold(kind{name: Index}, l.takes)
 	}
 	l.n++
 	return nil
@@ -176,7 +191,7 @@ func (d *Device) Drop(v []int32) {
 	if l := d.kept[&v[0]]; l != nil {
 		if l.n--; l.n == 0 {
 			delete(d.kept, &v[0])
-			d.hold(-l.bytes)
+			d.hold(kind{name: Index}, -l.takes)
 		}
 	}
 }
@@ -199,10 +214,16 @@ func (d *Device) Close() error {
 	return nil
 }
 
+// Block is what an allocation of n bytes takes.
+func (d *Device) Block(n int64) int64 { return d.costs.Block(n) }
+
+// SetApart says that it does not reach other devices.
+func (d *Device) SetApart(apart bool) { d.apart = apart }
+
 // Reaches implements kernels.Peer: rows pass between devices of paper.
 func (d *Device) Reaches(src kernels.Device) bool {
-	_, ok := src.(*Device)
-	return ok
+	other, ok := src.(*Device)
+	return ok && !d.apart && other.counts != d.counts
 }
 
 // CopyFrom implements kernels.Peer: nothing moves.

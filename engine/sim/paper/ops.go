@@ -11,7 +11,8 @@ func (s *stream) Copy(dst, src *kernels.Mat) {
 	s.sets(dst)
 }
 
-func (s *stream) GEMM(dst, a, b *kernels.Mat, _ kernels.Trans, _ *kernels.Epilogue) {
+func (s *stream) GEMM(dst, a, b *kernels.Mat, t kernels.Trans, _ *kernels.Epilogue) {
+	s.product(dst, a, t)
 	s.reads(a, b)
 	s.sets(dst)
 }
@@ -22,12 +23,15 @@ func (s *stream) AddGEMM(dst, a, b *kernels.Mat, t kernels.Trans, ep *kernels.Ep
 }
 
 func (s *stream) SpMM(dst *kernels.Mat, g kernels.Graph, x *kernels.Mat, ga kernels.Gather, rows kernels.Span) {
+	s.along(g, x.Cols, false)
 	s.gathers(x)
 	s.readsEdges(ga.W, g, rows)
 	s.setsRows(rows, dst)
 }
 
 func (s *stream) SpMMT(dst *kernels.Mat, g kernels.Graph, w, x *kernels.Mat, rows kernels.Span) {
+	s.back(g)
+	s.along(g, x.Cols, false)
 	s.readsEdges(w, g, rows)
 	s.readsRows(rows, x)
 	s.sets(dst)
@@ -111,29 +115,37 @@ func (s *stream) AddRows(dst, src *kernels.Mat, ids []int32) {
 func (s *stream) ToBF16(_ []uint16, src *kernels.Mat)   { s.reads(src) }
 func (s *stream) FromBF16(dst *kernels.Mat, _ []uint16) { s.sets(dst) }
 
-func (s *stream) SpMMMax(dst, arg *kernels.Mat, _ kernels.Graph, x *kernels.Mat, rows kernels.Span) {
+func (s *stream) SpMMMax(dst, arg *kernels.Mat, g kernels.Graph, x *kernels.Mat, rows kernels.Span) {
+	s.along(g, 2*kernels.PadCols(x.Cols), true)
 	s.gathers(x)
 	s.setsRows(rows, dst, arg)
 }
 
-func (s *stream) SpMMMaxBack(dx *kernels.Mat, _ kernels.Graph, dy, arg *kernels.Mat, rows kernels.Span) {
+func (s *stream) SpMMMaxBack(dx *kernels.Mat, g kernels.Graph, dy, arg *kernels.Mat, rows kernels.Span) {
+	s.along(g, dx.Cols, true)
 	s.gathers(dy, arg)
 	s.setsRows(rows, dx)
 }
 
-func (s *stream) GAT(dst, lse *kernels.Mat, _ kernels.Graph, x, as, ad *kernels.Mat, _ kernels.Attention, _ *kernels.Epilogue, rows kernels.Span) {
+func (s *stream) GAT(dst, lse *kernels.Mat, g kernels.Graph, x, as, ad *kernels.Mat, a kernels.Attention, _ *kernels.Epilogue, rows kernels.Span) {
+	s.heads(a.Heads, x, dst)
+	s.along(g, x.Cols+3*a.Heads, true)
 	s.gathers(x, as)
 	s.readsRows(rows, ad)
 	s.setsRows(rows, dst, lse)
 }
 
-func (s *stream) GATBackDst(dad, dot *kernels.Mat, _ kernels.Graph, x, as, ad, lse, dy *kernels.Mat, _ kernels.Attention, rows kernels.Span) {
+func (s *stream) GATBackDst(dad, dot *kernels.Mat, g kernels.Graph, x, as, ad, lse, dy *kernels.Mat, a kernels.Attention, rows kernels.Span) {
+	s.heads(a.Heads, x, dy)
+	s.along(g, x.Cols+3*a.Heads, true)
 	s.gathers(x, as)
 	s.readsRows(rows, ad, lse, dy)
 	s.setsRows(rows, dad, dot)
 }
 
-func (s *stream) GATBackSrc(dx, das *kernels.Mat, _ kernels.Graph, x, as, ad, lse, dot, dy *kernels.Mat, _ kernels.Attention, rows kernels.Span) {
+func (s *stream) GATBackSrc(dx, das *kernels.Mat, g kernels.Graph, x, as, ad, lse, dot, dy *kernels.Mat, a kernels.Attention, rows kernels.Span) {
+	s.heads(a.Heads, x, dy, dx)
+	s.along(g, x.Cols+3*a.Heads, true)
 	s.gathers(ad, lse, dot, dy)
 	s.readsRows(rows, x, as)
 	s.setsRows(rows, dx, das)

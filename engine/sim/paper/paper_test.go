@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"slices"
 	"testing"
 
 	"dorylus/kernels"
@@ -8,7 +9,7 @@ import (
 
 // What is held, and how often it is read and set, comes back by name and purpose.
 func TestNeeds(t *testing.T) {
-	d := New()
+	d := New(nil)
 	x, err := d.AllocFor(kernels.Published, 100, 20)
 	if err != nil {
 		t.Fatal(err)
@@ -38,18 +39,39 @@ func TestNeeds(t *testing.T) {
 		Scratch:          {Bytes: 40, Rows: 10},
 		Edges:            {Bytes: 51 * 8, Rows: 50},
 		Index:            {Bytes: 12, Rows: 3},
-		Start:            {Bytes: int64(publishedBytes + activationBytes + 40 + 64000 - sum)},
+		"other":          {}, // for a while
 	}
-	got := d.Needs()
+	h := d.Holding()
+	got := h.Needs
 	for _, n := range got {
 		w := want[n.Name]
+		w.Count = 1
+		if n.Purpose != kernels.Other {
+			w.Each = w.Bytes
+		}
+		if n.Name == "other" {
+			w.Count = 0 // no more
+		}
 		w.Name = n.Name
 		if n != w {
 			t.Errorf("%s: %+v, want %+v", n.Name, n, w)
 		}
 	}
-	if len(got) != len(want) || got[0].Name != Start {
-		t.Errorf("%d needs, the largest %s; want %d, the largest %s", len(got), got[0].Name, len(want), Start)
+	if len(got) != len(want) || got[0].Name != "published rows" {
+		t.Errorf("%d needs, the largest %s; want %d, the largest published rows", len(got), got[0].Name, len(want))
+	}
+	// Two moments: with the big matrix, which went before the graph and the list came, and
+	// without it.
+	sums := []int64{}
+	for _, m := range h.Moments {
+		s := int64(0)
+		for _, n := range m {
+			s += n
+		}
+		sums = append(sums, s)
+	}
+	if want := []int64{int64(publishedBytes + activationBytes + 40 + 64000), int64(sum)}; !slices.Equal(sums, want) || h.Peak != want[0] {
+		t.Errorf("moments of %d bytes and a peak of %d, want %d", sums, h.Peak, want)
 	}
 	if err := d.Close(); err == nil {
 		t.Error("Close says nothing of what is held")

@@ -15,7 +15,7 @@ type stream struct {
 
 // touch counts rows of a matrix: what lies between its columns too, since memory moves in
 // whole rows. mu is held.
-func (s *stream) touch(m *kernels.Mat, rows int) (*block, int64) {
+func (s *stream) touch(m *kernels.Mat, rows int) (*matrix, int64) {
 	if s.c.paused || m == nil || m.Addr == 0 || m.Rows == 0 || m.Cols == 0 {
 		return nil, 0
 	}
@@ -78,6 +78,17 @@ func (s *stream) gathers(ms ...*kernels.Mat) {
 	for _, m := range ms {
 		if b, _ := s.touch(m, 0); b != nil {
 			b.gathered = true
+		}
+	}
+}
+
+// heads notes how wide the heads of matrices are that attention gathers.
+func (s *stream) heads(n int, ms ...*kernels.Mat) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	for _, m := range ms {
+		if b, _ := s.touch(m, 0); b != nil {
+			b.width = max(b.width, m.Cols/max(n, 1))
 		}
 	}
 }
