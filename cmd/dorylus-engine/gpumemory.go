@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,13 +94,20 @@ func planOn(b spill.Budget, products string, held pipeline.Memory) *spill.Plan {
 	return cuda.MakePlan(b, products, needs, held.Moments)
 }
 
-// refusal is why plans do not let a run begin: each device that lacks memory, by name.
+// refusal is why plans do not let a run begin, in one line: each device that lacks memory, by
+// name.
 func refusal(plans []*spill.Plan) error {
-	var errs []error
+	var all error
 	for _, p := range plans {
-		errs = append(errs, p.Err())
+		switch err := p.Err(); {
+		case err == nil:
+		case all == nil:
+			all = err
+		default:
+			all = fmt.Errorf("%w; %w", all, err)
+		}
 	}
-	return errors.Join(errs...)
+	return all
 }
 
 // plansText is plans for people.

@@ -97,7 +97,7 @@ func TestEmulatedDevicesHoldWhatWasPlanned(t *testing.T) {
 // The least limit that a refused run is told of is the least: with it the run is made, and
 // holds no more; with a byte less it is refused.
 func TestTheLeastThatWouldDo(t *testing.T) {
-	for i, hidden := range map[int]int{0: 1200, 2: 900} {
+	for i, hidden := range map[int]int{0: 3000, 2: 900} {
 		n := networks[i]
 		t.Run(n.name, func(t *testing.T) {
 			wide := n.options(t, func(c *engine.Config) { c.Hidden, c.Intervals, c.Epochs = hidden, 1, 1 })
