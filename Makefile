@@ -153,7 +153,8 @@ gpu-first: build gpu-bench ## pack what a first run on a GPU machine needs, with
 
 test-gpu-scripts: gpu-first ## bench/gpu.sh and gpu_first.sh on the emulated device (20 minutes)
 	csrc/cuemu/build.sh bin/libcuemu.so
-	DORYLUS_CUDA_DRIVER=$(CURDIR)/bin/libcuemu.so SHORT=1 CORA_EPOCHS=3 VERTICES=400 DEGREE=10 FEATURES=24 CLASSES=5 WIDTHS=16,41 EPOCHS=2 RATE_MB=1 bench/gpu.sh bin/gpu-emulated
+	$${CC:-gcc} -shared -fPIC -O2 -std=gnu11 -ffp-contract=off -o bin/libcublas-emulated.so csrc/cublas/fakeblas/testdata/fake.c -ldl
+	DORYLUS_CUDA_DRIVER=$(CURDIR)/bin/libcuemu.so DORYLUS_CUBLAS=$(CURDIR)/bin/libcublas-emulated.so SHORT=1 CORA_EPOCHS=3 VERTICES=400 DEGREE=10 FEATURES=24 CLASSES=5 WIDTHS=16,41 EPOCHS=2 RATE_MB=1 bench/gpu.sh bin/gpu-emulated
 	rm -rf bin/gpu-first && tar -C bin -xzf bin/gpu-first.tar.gz
 	DORYLUS_CUDA_DRIVER=$(CURDIR)/bin/libcuemu.so bin/gpu-first/gpu_first.sh bin/gpu-first-emulated
 

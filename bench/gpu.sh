@@ -75,7 +75,7 @@ train gcn-all-rows-sync 900 "${common[@]}" --prune-rows=false
 if cublas; then
   train gcn-cublas-sync 900 "${common[@]}" --gpu-products=cublas
 else
-  skip train-gcn-cublas-sync "no cuBLAS: DORYLUS_CUBLAS may name it"
+  skip train-gcn-cublas-sync "$(without_cublas)"
 fi
 train gcn-dropout-sync 900 "${common[@]}" --dropout=0.5 --input-dropout=0.5
 # shellcheck disable=SC2016

@@ -116,7 +116,7 @@ train gcn-all-rows-sync 120 "${reddit[@]}" --prune-rows=false
 if cublas; then
   train gcn-cublas-sync 120 "${reddit[@]}" --gpu-products=cublas
 else
-  skip train-gcn-cublas-sync "no cuBLAS: DORYLUS_CUBLAS may name it"
+  skip train-gcn-cublas-sync "$(without_cublas)"
 fi
 train gcn-dropout-sync 120 "${reddit[@]}" --dropout=0.5 --input-dropout=0.5
 if emulated; then

@@ -36,6 +36,13 @@ emulated() { grep -q '"emulated": *true' "$OUT/devices.json" 2>/dev/null; }
 # Whether cuBLAS can be used.
 cublas() { grep -q '"cublas": *true' "$OUT/devices.json" 2>/dev/null; }
 
+# Why it cannot, in the program's words.
+without_cublas() {
+  local why
+  why=$(sed -n '/"cublas": *{/,/}/s/.*"problem": *"\(.*\)".*/\1/p' "$OUT/devices.json" 2>/dev/null | sed 's/\\\(["\\]\)/\1/g')
+  printf '%s' "${why:-devices.json does not say whether there is a cuBLAS}"
+}
+
 # Trains, and leaves the summary as epoch-NAME.json.
 train() { # NAME LIMIT FLAGS...
   local name=$1 limit=$2

@@ -28,12 +28,18 @@ step missing 10 ./no-such-program
 skip toolkit "no nvcc"
 train cora 10 --mode=gpu
 train lost 10 --fail
+cublas || skip cublas "$(without_cublas)"
+mv "$OUT/devices.json" "$OUT/none.json"
+skip cublas "$(without_cublas)"
+mv "$OUT/none.json" "$OUT/devices.json"
 emulated && echo emulated
 echo "$failures failures"
 `)
 	engine := filepath.Join(out, "engine")
 	script := "#!/bin/sh\ncase \"$*\" in *--fail*) echo half; exit 1;; esac\necho '{\"args\": \"'\"$*\"'\"}'\n"
-	for name, text := range map[string]string{"engine": script, "devices.json": `{"cuda": {"emulated": true}}`} {
+	// As devices --json has it, with the lines apart.
+	devices := "{\"cuda\": {\n\"emulated\": true,\n\"cublas\": {\n\"problem\": \"searched \\\"a\\\\b\\\": none\"\n},\n\"problem\": \"another\"}}"
+	for name, text := range map[string]string{"engine": script, "devices.json": devices} {
 		if err := os.WriteFile(filepath.Join(out, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +63,7 @@ echo "$failures failures"
 		got = append(got, s.Step+" "+s.Status+" "+s.Why)
 	}
 	want := []string{"good ok ", `bad failed exit 3: said "no" \ and tab`, "slow timeout no end within 1 s", "missing failed exit 127: ", "toolkit skipped no nvcc",
-		"train-cora ok ", "train-lost failed exit 1: "}
+		"train-cora ok ", "train-lost failed exit 1: ", `cublas skipped searched "a\b": none`, "cublas skipped devices.json does not say whether there is a cuBLAS"}
 	if len(got) != len(want) {
 		t.Fatalf("%d lines, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
 	}
