@@ -65,7 +65,7 @@ for target in engine lambda; do
   c=$(b from --pull-never "dorylus-$target")
   containers="$containers $c"
   ln -s "$(b mount "$c")" "$roots/$target"
-  b inspect --type image --format '{{json .OCIv1.Config}}' "dorylus-$target" >"$roots/$target.json"
+  b inspect --type image "dorylus-$target" >"$roots/$target.json"
 done
 say "running the tests on the images"
 DORYLUS_IMAGES=$roots "$go" test -tags "${TAGS:-metis}" -count=1 -v ./cmd/image

@@ -22,7 +22,7 @@ import (
 )
 
 // imagesEnv names a folder of images that replay.sh has built: NAME, a root, and
-// NAME.json, its config.
+// NAME.json, what buildah inspect says of it.
 const imagesEnv = "DORYLUS_IMAGES"
 
 // An image is a root folder and what its config says of it.
@@ -84,10 +84,15 @@ func builtImage(t *testing.T, dir, stage string, want config) *image {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got config
-	if err := json.Unmarshal(text, &got); err != nil {
+	var inspected struct {
+		OCIv1 struct {
+			Config config
+		}
+	}
+	if err := json.Unmarshal(text, &inspected); err != nil {
 		t.Fatalf("%s.json: %v", stage, err)
 	}
+	got := inspected.OCIv1.Config
 	if got.User != want.User || got.WorkingDir != want.WorkingDir || !slices.Equal(got.Entrypoint, want.Entrypoint) {
 		t.Errorf("the image of %s has %+v, the Dockerfile %+v", stage, got, want)
 	}
