@@ -93,6 +93,9 @@ func builtImage(t *testing.T, dir, stage string, want config) *image {
 		t.Fatalf("%s.json: %v", stage, err)
 	}
 	got := inspected.OCIv1.Config
+	if got.WorkingDir == "" { // an image that does not say starts in its root
+		got.WorkingDir = "/"
+	}
 	if got.User != want.User || got.WorkingDir != want.WorkingDir || !slices.Equal(got.Entrypoint, want.Entrypoint) {
 		t.Errorf("the image of %s has %+v, the Dockerfile %+v", stage, got, want)
 	}
