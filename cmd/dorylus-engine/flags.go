@@ -83,7 +83,7 @@ var settingHelp = []help{
 	{"cache-gather", groupPipeline, "compute the first aggregation of features that stay the same only once"},
 	{"prune-rows", groupPipeline, "compute in training only the rows that the loss can see"},
 	{"precision", groupPipeline, "fp32; with --mode=gpu also tf32 (operands of products) or bf16 (gathered rows, too)"},
-	{"gpu", groupPipeline, "with --mode=gpu: auto (the first that can be used), or the driver's numbers, as 0 or 0,1"},
+	{"gpu", groupPipeline, "with --mode=gpu: auto (the first that can be used), or the driver's numbers, as 0 or 0,1, of which a server of several takes one"},
 	{"gpu-memory", groupPipeline, "with --mode=gpu: the most memory to take of each GPU, as 12GiB or a share of what is free"},
 	{"gpu-products", groupPipeline, "with --mode=gpu: products by own kernels, or by cublas (NVIDIA's library, from the system or DORYLUS_CUBLAS)"},
 	{"device", groupPipeline, "kernels: " + list(engine.Devices)},

@@ -38,6 +38,10 @@ func (a *app) chooseGPUs(c *engine.Config) error {
 	if g.use, err = a.ownGPUs(&r, numbers); err != nil {
 		return err
 	}
+	if a.seat != nil && a.local == a.mates-1 && len(numbers) > a.mates { // the last of a host
+		a.note(c.JSON || c.Progress == "none" || c.Progress == "json", "A graph server computes on one GPU: of --gpu=%s %s idle here. Start a server for each on this host, or train in one process.",
+			c.GPU, stay(numbers[a.mates:]))
+	}
 	for _, n := range g.use {
 		if err := g.usable(n, c); err != nil {
 			return err
@@ -50,8 +54,8 @@ func (a *app) chooseGPUs(c *engine.Config) error {
 	return nil
 }
 
-// ownGPUs picks those of this process: all of a list, or the first that can be used; of
-// several servers on a host each takes one.
+// ownGPUs picks those of this process: all of a list, or the first that can be used; of a
+// run on servers each takes one, in the order in which they are on its host.
 func (a *app) ownGPUs(r *cuda.Report, numbers []int) ([]int, error) {
 	listed := numbers != nil
 	if !listed {
@@ -61,7 +65,7 @@ func (a *app) ownGPUs(r *cuda.Report, numbers []int) ([]int, error) {
 			}
 		}
 	}
-	alone := a.mates <= 1
+	alone := a.mates == 0
 	switch {
 	case alone && listed:
 		return numbers, nil
@@ -83,6 +87,14 @@ func gpuNames(numbers []int) string {
 		names = append(names, fmt.Sprintf("cuda:%d", n))
 	}
 	return strings.Join(names, ", ")
+}
+
+// stay is "cuda:1 stays", "cuda:1, cuda:2 stay".
+func stay(numbers []int) string {
+	if len(numbers) == 1 {
+		return gpuNames(numbers) + " stays"
+	}
+	return gpuNames(numbers) + " stay"
 }
 
 // usable refuses a GPU that is not there, cannot be used, or lacks the precision.

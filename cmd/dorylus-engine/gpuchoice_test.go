@@ -38,6 +38,7 @@ func TestGPUsOfServers(t *testing.T) {
 		err          string
 	}{
 		{"auto", 0, 0, nil, "[1]", ""}, {"0,1", 0, 0, nil, "[0 1]", ""}, {"2", 0, 0, nil, "[2]", ""},
+		{"auto", 0, 1, nil, "[1]", ""}, {"0,1", 0, 1, nil, "[0]", ""}, // a server has one, whoever else is on its host
 		{"auto", 0, 2, nil, "[1]", ""}, {"auto", 1, 2, nil, "[2]", ""},
 		{"auto", 2, 3, nil, "", "graph server 3 of 3 on this host, which has 2 GPUs for them (cuda:1, cuda:2)"},
 		{"auto", 2, 3, &set, "[1]", ""}, // a launcher shows each its own

@@ -44,9 +44,11 @@ func TestGPUCubinEmulated(t *testing.T) {
 			if out, want := must(t, dir, env, "devices"), strings.ReplaceAll(c.shows, "DIR", images); !strings.Contains(out, want) {
 				t.Errorf("devices, want %q:\n%s", want, out)
 			}
-			r := call(t, dir, env, train...)
-			if r.code != exitDone || !strings.Contains(r.out, c.trains) || !strings.Contains(r.err, c.warns) {
-				t.Errorf("a run: exit %d, want %q and %q\n%s%s", r.code, c.trains, c.warns, r.out, r.err)
+			for _, args := range [][]string{append(train, "--out="+images+"/R"), {"predict", "--run=" + images + "/R", "-o", "x.csv"}} {
+				r := call(t, dir, env, args...)
+				if r.code != exitDone || !strings.Contains(r.out+r.err, c.trains) || !strings.Contains(r.err, c.warns) {
+					t.Errorf("%s: exit %d, want %q and %q\n%s%s", args[0], r.code, c.trains, c.warns, r.out, r.err)
+				}
 			}
 		})
 	}

@@ -120,6 +120,12 @@ func TestGPUEmulatedServers(t *testing.T) {
 		t.Fatalf("launch local: exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	near(t, dir, "one", "servers", 5)
+	// A server that is alone on its host takes one as well, and says that the other is idle.
+	r = call(t, dir, two, append([]string{"launch", "local", "--servers=1", "--gpu=1,0", "--out=alone"}, args[:len(args)-1]...)...)
+	if r.code != exitDone || !strings.Contains(r.err, "of --gpu=1,0 cuda:0 stays idle here") || !strings.Contains(r.out, "gpu mode on cuda:1, ") {
+		t.Fatalf("launch local, one server: exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	near(t, dir, "one", "alone", 5)
 	must(t, dir, two, "predict", "--servers=2", "--run=servers", "--scores", "-o", "servers.csv")
 	must(t, dir, two, "predict", "--gpu=0,1", "--run=both", "--scores", "-o", "both.csv")
 	sameClasses(t, filepath.Join(dir, "servers.csv"), filepath.Join(dir, "both.csv"))

@@ -112,8 +112,9 @@ func (a *app) predictWith(ctx context.Context, f *predictFlags, m *trainedModel,
 	}
 	var memory []*spill.Plan
 	if c.Mode == "gpu" {
-		c.Progress = "none" // only what is streamed is worth a word
-		if memory, err = a.settleMemory(ctx, c, f.planner(c, opt)); err != nil {
+		quiet := *c
+		quiet.Progress = "none" // only what is streamed is worth a word
+		if memory, err = a.settleMemory(ctx, &quiet, f.planner(c, opt)); err != nil {
 			return err
 		}
 		for _, p := range memory {
