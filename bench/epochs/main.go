@@ -39,12 +39,18 @@ func main() {
 	if len(unknown) > 0 || *rounds < 1 || l.threads < 1 || *edges <= 0 || flag.NArg() > 0 {
 		fail(fmt.Errorf("want -works of %s, 1 round, 1 thread, some edges at least, and no arguments; got %q, %d, %d, %g and %q", names(), unknown, *rounds, l.threads, *edges, flag.Args()))
 	}
+	takePart := strings.Split(*who, ",")
+	for _, c := range takePart {
+		if !slices.Contains(contestants, c) {
+			fail(fmt.Errorf("-contestants=%s: %q is none; choose of %s", *who, c, strings.Join(contestants, ", ")))
+		}
+	}
 	for peer, folder := range map[string]string{pyg: *peers, dgl: *peers + "-dgl"} {
 		if python := filepath.Join(folder, "bin", "python"); exists(python) {
 			l.python[peer] = python
 		}
 	}
-	r, err := measure(&l, chosen, strings.Split(*who, ","), *rounds, *edges)
+	r, err := measure(&l, chosen, takePart, *rounds, *edges)
 	if err != nil {
 		fail(err)
 	}

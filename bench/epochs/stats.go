@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 )
@@ -12,6 +13,15 @@ type spread struct {
 	Median float64 `json:"median"`
 	Least  float64 `json:"least"`
 	Most   float64 `json:"most"`
+}
+
+// MarshalJSON writes null for what was not measured.
+func (s spread) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(s.Median) {
+		return []byte("null"), nil
+	}
+	type plain spread
+	return json.Marshal(plain(s))
 }
 
 func spreadOf(x []float64) spread {
