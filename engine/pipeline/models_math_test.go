@@ -8,6 +8,7 @@ import (
 
 	"dorylus/engine"
 	"dorylus/engine/store"
+	"dorylus/engine/testkit"
 	"dorylus/kernels"
 )
 
@@ -51,7 +52,7 @@ func TestEveryModelRelabelledVerticesPermuteTheLogits(t *testing.T) {
 		to := shuffled(raw.N, seed)
 		want := calmly(t, m, build(t, raw, "natural"), seed)
 		got := calmly(t, m, build(t, relabel(raw, to, raw.N), "natural"), seed)
-		if d := far(want, chosen(got, to), mathTolerance); d != "" {
+		if d := testkit.Far(want, chosen(got, to), mathTolerance); d != "" {
 			t.Errorf("seed %d: logit%s", seed, d)
 		}
 	})
@@ -70,7 +71,7 @@ func TestEveryModelOrderChangesNoLogit(t *testing.T) {
 			if want == nil {
 				want = got
 			}
-			if d := far(want, got, mathTolerance); d != "" {
+			if d := testkit.Far(want, got, mathTolerance); d != "" {
 				t.Errorf("order %s, seed %d: logit%s", order, seed, d)
 			}
 		}
@@ -86,7 +87,7 @@ func TestEveryModelUnconnectedVertexChangesNothing(t *testing.T) {
 		for _, at := range []int32{0, 100, int32(raw.N)} {
 			more, to := withVertex(raw, at)
 			got := calmly(t, m, build(t, more, "natural"), seed)
-			if d := far(want, chosen(got, to), mathTolerance); d != "" {
+			if d := testkit.Far(want, chosen(got, to), mathTolerance); d != "" {
 				t.Errorf("vertex %d is new, seed %d: logit%s", at, seed, d)
 			}
 			if !finite(got) {
@@ -111,10 +112,10 @@ func TestEveryModelSplitWeightChangesNothing(t *testing.T) {
 		if !m.data.weighted {
 			return
 		}
-		if d := far(want, calmly(t, m, build(t, split(raw, 0.3), "natural"), seed), mathTolerance); d != "" {
+		if d := testkit.Far(want, calmly(t, m, build(t, split(raw, 0.3), "natural"), seed), mathTolerance); d != "" {
 			t.Errorf("0.3 and 0.7, seed %d: logit%s", seed, d)
 		}
-		if d := far(want, calmly(t, m, parallel(st), seed), mathTolerance); d != "" {
+		if d := testkit.Far(want, calmly(t, m, parallel(st), seed), mathTolerance); d != "" {
 			t.Errorf("parallel edges, seed %d: logit%s", seed, d)
 		}
 	})
@@ -149,7 +150,7 @@ func TestEveryModelZeroWeightChangesNothing(t *testing.T) {
 		if zero.Meta.Edges < st.Meta.Edges+60 {
 			t.Fatalf("%d edges became %d: the test shows nothing", st.Meta.Edges, zero.Meta.Edges)
 		}
-		if d := far(want, calmly(t, m, zero, seed), mathTolerance); d != "" {
+		if d := testkit.Far(want, calmly(t, m, zero, seed), mathTolerance); d != "" {
 			t.Errorf("seed %d: logit%s", seed, d)
 		}
 	})
@@ -166,7 +167,7 @@ func TestEveryModelWeighsItsEdges(t *testing.T) {
 		want, got := calmly(t, m, build(t, &plain, "natural"), seed), calmly(t, m, build(t, raw, "natural"), seed)
 		o := m.options(t, seed)
 		ignores := m.model == "mlp" || o.Config.Aggregator == "max"
-		d := far(want, got, 1e-3)
+		d := testkit.Far(want, got, 1e-3)
 		if ignores {
 			d = firstDiffering(want, got)
 		}
@@ -186,7 +187,7 @@ func TestMeanOfDoubledWeights(t *testing.T) {
 		twice.Weight[e] *= 2
 	}
 	want, got := calmly(t, m, build(t, raw, "natural"), 2), calmly(t, m, build(t, &twice, "natural"), 2)
-	if d := far(want, got, mathTolerance); d != "" {
+	if d := testkit.Far(want, got, mathTolerance); d != "" {
 		t.Errorf("seed 2: logit%s", d)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"dorylus/engine"
 	"dorylus/engine/backend"
 	"dorylus/engine/model"
-	"dorylus/kernels"
+	"dorylus/engine/testkit"
 )
 
 // A sync run of every model has the same bits for any number of threads and
@@ -161,7 +161,7 @@ func closeWeights(t *testing.T, seed uint64, norm string, a, b *Result) {
 			t.Errorf("seed %d: %s is missing", seed, spec.Name)
 			continue
 		}
-		if d := far(a.State.Params.Weights[p], b.State.Params.Weights[q], 1e-5); d != "" {
+		if d := testkit.Far(a.State.Params.Weights[p], b.State.Params.Weights[q], 1e-5); d != "" {
 			t.Errorf("seed %d: %s%s", seed, spec.Name, d)
 		}
 	}
@@ -197,26 +197,4 @@ func rowsOf(t *testing.T, o Options) (n int) {
 		}
 	}
 	return n
-}
-
-// far names the value of got that is furthest from want's, "" if none is further
-// than tol times want's largest.
-func far(want, got *kernels.Mat, tol float64) string {
-	if want.Rows != got.Rows || want.Cols != got.Cols {
-		return fmt.Sprintf(" is %d x %d, want %d x %d", got.Rows, got.Cols, want.Rows, want.Cols)
-	}
-	worst, largest, where := 0.0, 0.0, ""
-	for r := range want.Rows {
-		for c, x := range want.Row(r) {
-			y := got.Row(r)[c]
-			largest = max(largest, math.Abs(float64(x)))
-			if d := math.Abs(float64(x) - float64(y)); d > worst || d != d {
-				worst, where = d, fmt.Sprintf("[%d,%d] is %v, want %v", r, c, y, x)
-			}
-		}
-	}
-	if worst <= tol*largest {
-		return ""
-	}
-	return fmt.Sprintf("%s: off by %.3g of %.3g", where, worst, largest)
 }

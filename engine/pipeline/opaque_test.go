@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"dorylus/engine"
+	"dorylus/engine/testkit"
 	"dorylus/engine/testkit/opaque"
 	"dorylus/kernels"
 	"dorylus/kernels/ref"
@@ -162,7 +163,7 @@ func TestEveryModelPredictsOnADeviceOfItsOwnMemory(t *testing.T) {
 		wantL, wantH := outputs(base.Device)
 		gotL, gotH := outputs(dev)
 		for what, x := range map[string][2]*kernels.Mat{"logits": {wantL, gotL}, "embeddings": {wantH, gotH}} {
-			if d := far(x[0], x[1], 0); d != "" {
+			if d := testkit.Far(x[0], x[1], 0); d != "" {
 				t.Errorf("seed %d: %s%s", seed, what, d)
 			}
 		}

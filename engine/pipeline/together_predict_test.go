@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"dorylus/engine/testkit"
 	"dorylus/kernels"
 )
 
@@ -31,7 +32,7 @@ func TestDevicesPredictTheSame(t *testing.T) {
 				return put(r)
 			}}))
 			what := fmt.Sprintf("%d %s devices", n, name)
-			if d := far(want, got, 0); d != "" {
+			if d := testkit.Far(want, got, 0); d != "" {
 				t.Errorf("%s: the logits%s", what, d)
 			}
 			for v, times := range seen {

@@ -2,8 +2,6 @@ package golden
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"path/filepath"
 	"testing"
 
@@ -48,7 +46,7 @@ func Layers(t *testing.T, dev kernels.Device) {
 				check(t, err)
 				got := l.predict(t, st, dev, len(want)/raw.N/l.heads)
 				wide := kernels.FromSlice(raw.N, got.Cols*l.heads, float32s(want))
-				if d := far(meanOfHeads(wide, l.heads), got, 1e-5); d != "" {
+				if d := testkit.Far(meanOfHeads(wide, l.heads), got, 1e-5); d != "" {
 					t.Errorf("order %s: out%s", order, d)
 				}
 			}
@@ -155,26 +153,4 @@ func meanOfHeads(m *kernels.Mat, heads int) *kernels.Mat {
 		}
 	}
 	return out
-}
-
-// far names the value of got that is furthest from want's, "" if none is further than tol
-// times want's largest.
-func far(want, got *kernels.Mat, tol float64) string {
-	if want.Rows != got.Rows || want.Cols != got.Cols {
-		return fmt.Sprintf(" is %d x %d, want %d x %d", got.Rows, got.Cols, want.Rows, want.Cols)
-	}
-	worst, largest, where := 0.0, 0.0, ""
-	for r := range want.Rows {
-		for c, x := range want.Row(r) {
-			y := got.Row(r)[c]
-			largest = max(largest, math.Abs(float64(x)))
-			if d := math.Abs(float64(x) - float64(y)); d > worst || d != d {
-				worst, where = d, fmt.Sprintf("[%d,%d] is %v, want %v", r, c, y, x)
-			}
-		}
-	}
-	if worst <= tol*largest {
-		return ""
-	}
-	return fmt.Sprintf("%s: off by %.3g of %.3g", where, worst, largest)
 }
