@@ -53,7 +53,10 @@ func (a *app) cubinFolder() string {
 	if err != nil {
 		return ""
 	}
-	return filepath.Join(filepath.Dir(self), "cubin")
+	if beside := filepath.Join(filepath.Dir(self), "cubin"); exists(beside) {
+		return beside
+	}
+	return "" // nobody has asked for one
 }
 
 // namedPath is the file or folder that a variable names; "": it names none.
@@ -118,8 +121,12 @@ func driverText(r cuda.Report) string {
 		if r.Optional[name] {
 			state = "yes"
 		}
-		if l := r.CUBLAS; name == "cublas" && l != nil && l.Version != "" {
+		switch l := r.CUBLAS; {
+		case name != "cublas" || l == nil:
+		case l.Problem == "":
 			state = fmt.Sprintf("%s (%s)", l.Version, l.File)
+		case l.Named:
+			state = fmt.Sprintf("no (%s)", l.Problem)
 		}
 		parts = append(parts, name+" "+state)
 	}

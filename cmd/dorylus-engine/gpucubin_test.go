@@ -52,4 +52,14 @@ func TestGPUCubinEmulated(t *testing.T) {
 			}
 		})
 	}
+	gone := filepath.Join(t.TempDir(), "gone")
+	out := must(t, dir, append(emulator(t, ""), cuda.CubinEnv+"="+gone, cuda.CUBLASEnv+"="+gone), "devices")
+	for _, want := range []string{"PTX sm_80; no exact image of the kernels is looked for: open " + gone, "cublas no (no cuBLAS can be used: searched " + gone} {
+		if !strings.Contains(out, want) {
+			t.Errorf("files that are named and not there: want %q\n%s", want, out)
+		}
+	}
+	if out := must(t, dir, emulator(t, ""), "devices"); strings.Contains(out, "exact image") || !strings.Contains(out, "optional: cublas no, ") {
+		t.Errorf("nothing is named:\n%s", out)
+	}
 }

@@ -1,9 +1,7 @@
 package cuda
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,17 +26,14 @@ var cubinName = regexp.MustCompile(`^sm_(\d+)-([0-9a-f]{16})\.cubin$`)
 
 // findCubin looks in a folder for the image that a GPU takes: of its major capability and
 // the highest minor one that is not above its own. hash is that of this program's kernels:
-// an image of others is not used, and why says so. A folder that is not there has none.
+// an image of others is not used, and why says so.
 func findCubin(folder, hash string, major, minor int) (found *cubin, why string) {
 	if folder == "" {
 		return nil, ""
 	}
 	entries, err := os.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ""
-	}
 	if err != nil {
-		return nil, fmt.Sprintf("no exact image of the kernels is looked for: %v", err)
+		return nil, fmt.Sprintf("no exact image of the kernels is looked for: %v; see %s", err, CubinEnv)
 	}
 	stale := ""
 	for _, e := range entries { // by name: the highest minor capability comes last

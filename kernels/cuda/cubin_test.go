@@ -35,7 +35,7 @@ func TestFindCubin(t *testing.T) {
 		{dir, 9, 0, "", "sm_90-" + other + ".cubin is of other kernels than this program's (" + hash + ") and is not used; make cubin"},
 		{dir, 7, 5, "", "sm_70-" + other + ".cubin is of other kernels"},
 		{dir, 10, 0, "sm_100-" + hash, ""}, {dir, 10, 3, "sm_100-" + hash, ""}, {dir, 12, 0, "", ""}, {dir, 6, 0, "", ""},
-		{"", 8, 0, "", ""}, {filepath.Join(dir, "none"), 8, 0, "", ""},
+		{"", 8, 0, "", ""}, {filepath.Join(dir, "none"), 8, 0, "", "none: no such file or directory; see DORYLUS_CUBIN"},
 		{filepath.Join(dir, "README"), 8, 0, "", "no exact image of the kernels is looked for: "},
 	} {
 		found, why := findCubin(c.folder, hash, c.major, c.minor)

@@ -42,6 +42,7 @@ type Library struct {
 	File    string `json:"file,omitempty"`    // as the system knows it
 	Version string `json:"version,omitempty"` // "12.8.4"
 	Problem string `json:"problem,omitempty"`
+	Named   bool   `json:"named,omitempty"` // its file was, rather than found
 }
 
 // GPU is what the driver shows of one.
@@ -133,7 +134,7 @@ func probe(d driver, err error, o Options) Report {
 	for i := range n {
 		r.Devices = append(r.Devices, probeDevice(d, i, info.Version, o.Cubins))
 	}
-	r.CUBLAS = &Library{}
+	r.CUBLAS = &Library{Named: o.CUBLAS != ""}
 	l, err := openCUBLAS(d, o.CUBLAS)
 	if err == nil {
 		r.CUBLAS.File, r.CUBLAS.Version = l.File(), l.Version()
