@@ -44,7 +44,7 @@ build: ## build bin/dorylus-engine and bin/dorylus-lambda
 	$(GO) build -tags "$(WORKER_TAGS)" $(TRIMPATH) -ldflags "-s -w $(STATIC)" -o $(BIN)/ ./cmd/dorylus-lambda
 
 gpu-bench:
-	$(GO) build -tags "$(GPU_TAGS)" -o bin/gpu-bench ./bench/gpu
+	$(GO) build -tags "$(GPU_TAGS)" $(TRIMPATH) -o bin/gpu-bench ./bench/gpu
 
 test: ## go vet and all tests
 	$(GO) test -vet=all -tags "$(TAGS)" ./...
@@ -151,6 +151,7 @@ gpu-header: ## our cuda.h against those of CUDA 12 and 13; fetches them
 gpu-first: build gpu-bench ## pack what a first run on a GPU machine needs, without Go there: bin/gpu-first.tar.gz
 	TAGS="$(GPU_TAGS)" GO="$(GO)" bench/gpu/pack.sh bin/gpu-first.tar.gz
 
+test-gpu-scripts: export TRIMPATH :=
 test-gpu-scripts: gpu-first ## bench/gpu.sh and gpu_first.sh on the emulated device (20 minutes)
 	csrc/cuemu/build.sh bin/libcuemu.so
 	$${CC:-gcc} -shared -fPIC -O2 -std=gnu11 -ffp-contract=off -o bin/libcublas-emulated.so csrc/cublas/fakeblas/testdata/fake.c -ldl
