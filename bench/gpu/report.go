@@ -41,12 +41,16 @@ type step struct {
 type epoch struct {
 	Name     string  `json:"name"`
 	MS       float64 `json:"ms,omitempty"` // median of an epoch; 0 on an emulated device
-	TestAcc  float64 `json:"test_acc"`
-	Loss     float64 `json:"loss"`
-	Vertices int     `json:"vertices"`
-	Edges    int64   `json:"edges"`
-	Device   string  `json:"device"`
-	Weights  string  `json:"weights_sha256"`
+	Epochs   int     `json:"epochs_run"`
+	Products string  `json:"gpu_products"` // "own", "cublas 12.8.4"
+	// Precision is that of products and gathers: fp32, tf32 or bf16.
+	Precision string  `json:"precision"`
+	TestAcc   float64 `json:"test_acc"`
+	Loss      float64 `json:"loss"`
+	Vertices  int     `json:"vertices"`
+	Edges     int64   `json:"edges"`
+	Device    string  `json:"device"`
+	Weights   string  `json:"weights_sha256"`
 }
 
 func reportCommand(args []string) error {
@@ -109,10 +113,19 @@ func collect(dir string) (*result, error) {
 	var asked struct {
 		CUDA struct {
 			Emulated bool `json:"emulated"`
+			Devices  []struct {
+				Model  string `json:"model"`
+				Usable bool   `json:"usable"`
+			} `json:"devices"`
 		} `json:"cuda"`
 	}
 	if get("devices.json", &r.Devices) && json.Unmarshal(r.Devices, &asked) == nil {
 		r.Emulated = r.Emulated || asked.CUDA.Emulated
+		for _, d := range asked.CUDA.Devices {
+			if r.Device == "" && d.Usable { // the kernels were not measured
+				r.Device = d.Model
+			}
+		}
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "epoch-*.json"))
 	errs = append(errs, err)

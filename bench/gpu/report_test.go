@@ -37,7 +37,7 @@ func full(device string, emulated string) map[string]string {
 			`"ops":[{"name":"adam 602x128","what":"fused","ms":0.25},{"name":"adam 602x128","what":"foreach","ms":0.75},{"name":"theirs alone","what":"x","ms":1}],` +
 			`"products":[{"op":"nn","M":9,"N":8,"K":7,"precision":"tf32","ms":6},{"op":"nn","M":9,"N":8,"K":7,"precision":"fp32","ms":60}],` + `"epochs":[{"name":"edges","ms":80},{"name":"csr","ms":60}]}`,
 		"epoch-gcn-fp32-sync.json": `{"epoch_seconds":0.016,"vertices":232965,"edges":114615892,"test_acc":0.9,"device":"cuda:0"}`,
-		"epoch-gcn-tf32-sync.json": `{"epoch_seconds":0.012,"vertices":232965,"edges":114615892,"test_acc":0.9,"device":"cuda:0"}`,
+		"epoch-gcn-tf32-sync.json": `{"epoch_seconds":0.012,"epochs_run":30,"precision":"tf32","gpu_products":"cublas 12.8.4","vertices":232965,"edges":114615892,"test_acc":0.9,"device":"cuda:0"}`,
 	}
 }
 
@@ -81,9 +81,25 @@ Reddit-sized GCN epoch, times as fast as PyG >= 3 met`
 		t.Errorf("without peers:\n%s", got)
 	}
 	delete(files, "kernels.json")
+	files["devices.json"] = `{"cuda":{"devices":[{"model":"Tesla T4"},{"model":"NVIDIA H200","usable":true}]}}`
+	if got := verdicts(t, files); !strings.Contains(got, "Reddit-sized GCN epoch, ms <= 17 missed") {
+		t.Errorf("where only devices.json names the device:\n%s", got)
+	}
 	delete(files, "epoch-gcn-fp32-sync.json")
 	if got := verdicts(t, files); strings.Contains(got, "met") || strings.Contains(got, "missed") {
 		t.Errorf("without measurements:\n%s", got)
+	}
+}
+
+// TestEpochs: the result says of an epoch what made it.
+func TestEpochs(t *testing.T) {
+	r, err := collect(folder(t, full("NVIDIA H200 9.0", "false")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := epoch{Name: "gcn-tf32-sync", MS: 12, Epochs: 30, Products: "cublas 12.8.4", Precision: "tf32", TestAcc: 0.9, Vertices: 232965, Edges: 114615892, Device: "cuda:0"}
+	if len(r.Epochs) != 2 || r.Epochs[1] != want {
+		t.Errorf("epochs: %+v, want the second to be %+v", r.Epochs, want)
 	}
 }
 
