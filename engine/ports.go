@@ -93,6 +93,9 @@ type Backend interface {
 type Summer interface {
 	// Sums says whether Run heeds Work.Sums.
 	Sums() bool
+	// Tails says whether the last run may be of any number of blocks where it ends with the
+	// last one of the graph.
+	Tails() bool
 }
 
 // Reporter is a Backend in which things happen that nobody has asked for: workers come

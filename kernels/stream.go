@@ -153,7 +153,7 @@ type Stream interface {
 
 	// GEMM sets dst = op(a)·op(b), then the epilogue (nil: none) on dst. Rows
 	// of dst may depend, in the last bits, on the number of rows in the call:
-	// callers pass one block per call. Sums of no terms are 0.
+	// callers pass one block per call, but to a BlockSummer. Sums of no terms are 0.
 	GEMM(dst, a, b *Mat, t Trans, ep *Epilogue)
 
 	// SpMM gathers. For v in rows:

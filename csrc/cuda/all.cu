@@ -8,6 +8,7 @@
 #include "edge.cu"
 #include "heads.cu"
 #include "reduce.cu"
+#include "blocks.cu"
 #include "loss.cu"
 #include "norm.cu"
 #include "gat.cu"

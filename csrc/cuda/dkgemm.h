@@ -14,7 +14,7 @@
 #define DK_GEMM                                                                                                            \
 	float *dst, int64_t ldd, const float *a, int64_t lda, const float *b, int64_t ldb, int32_t m, int32_t n, int32_t k, \
 		int32_t kc, float *part, int32_t add, DK_EPI
-#define DK_GEMM_PASS (dk_product{dst, ldd, a, lda, b, ldb, m, n, k, kc, part, add, DK_EPI_PASS})
+#define DK_GEMM_PASS (dk_product{dst, ldd, a, lda, b, ldb, m, n, k, kc, part, add, DK_EPI_PASS, dk_bid()})
 
 struct dk_product {
 	float *dst;
@@ -27,6 +27,7 @@ struct dk_product {
 	float *part;
 	int32_t add;
 	dk_epi ep;
+	int32_t bid; // of the product's blocks
 };
 
 // dk_tile is where a block works; blocks that read the same rows of a are neighbours.
@@ -36,15 +37,58 @@ struct dk_tile {
 
 DK_FN dk_tile dk_tile_of(const dk_product &p)
 {
-	int32_t tn = (p.n + DK_BN - 1) / DK_BN, tm = (p.m + DK_BM - 1) / DK_BM, rest = dk_bid() / tn;
+	int32_t tn = (p.n + DK_BN - 1) / DK_BN, tm = (p.m + DK_BM - 1) / DK_BM, rest = p.bid / tn;
 	dk_tile t;
-	t.n0 = dk_bid() % tn * DK_BN;
+	t.n0 = p.bid % tn * DK_BN;
 	t.m0 = rest % tm * DK_BM;
 	t.slice = rest / tm;
 	int64_t k0 = (int64_t)t.slice * p.kc, k1 = k0 + p.kc;
 	t.k0 = k0 < p.k ? (int32_t)k0 : p.k;
 	t.k1 = k1 < p.k ? (int32_t)k1 : p.k;
 	return t;
+}
+
+// A sum over k is cut into slices of kc terms: as many as bring the tiles of one block of
+// rows to DK_TILES, but none of less than DK_TERMS. The host (slicesOf) cuts in the same
+// way.
+#define DK_TILES 64
+#define DK_TERMS 256
+#define DK_SLICES 64
+
+DK_FN int32_t dk_slices(int32_t m, int32_t n, int32_t k, int32_t &kc)
+{
+	int64_t tiles = (int64_t)((m + DK_BM - 1) / DK_BM) * ((n + DK_BN - 1) / DK_BN), s = DK_TILES / (tiles > 1 ? tiles : 1);
+	s = s < DK_SLICES ? s : DK_SLICES;
+	s = s < k / DK_TERMS ? s : k / DK_TERMS;
+	kc = k > 1 ? k : 1;
+	if (s <= 1)
+		return 1;
+	kc = (int32_t)(((k + s - 1) / s + 15) / 16 * 16);
+	return (k + kc - 1) / kc;
+}
+
+// DK_GEMM_BLOCKS: products aᵀ·b of many blocks of rows: block i has rows [cuts[i],cuts[i+1])
+// of a and b. Slice s of it goes, packed, to part + (i·slots + s)·m·n, slots being the
+// most slices that one has.
+#define DK_GEMM_BLOCKS \
+	const float *a, int64_t lda, const float *b, int64_t ldb, int32_t m, int32_t n, const int32_t *cuts, int32_t slots, float *part
+#define DK_GEMM_BLOCKS_PASS a, lda, b, ldb, m, n, cuts, slots, part
+
+// dk_product_of is what this thread block has to do of the blocks; false: nothing.
+DK_FN bool dk_product_of(dk_product &p, DK_GEMM_BLOCKS)
+{
+	int32_t tiles = (m + DK_BM - 1) / DK_BM * ((n + DK_BN - 1) / DK_BN), i = dk_bid() / (tiles * slots);
+	int32_t lo = dk_ldg(cuts + i);
+	p.k = dk_ldg(cuts + i + 1) - lo;
+	p.bid = dk_bid() % (tiles * slots);
+	p.a = a + (int64_t)lo * lda;
+	p.lda = lda;
+	p.b = b + (int64_t)lo * ldb;
+	p.ldb = ldb;
+	p.m = m;
+	p.n = n;
+	p.part = part + (int64_t)i * slots * m * n;
+	return p.bid / tiles < dk_slices(m, n, p.k, p.kc);
 }
 
 // dk_strip holds this thread's share of an R x K tile: rows [r0,r0+R) of an operand,

@@ -63,6 +63,47 @@ DK_KERNEL(dk_gemm_nn_v4, (DK_GEMM)) { dk_gemm<false, false, 4>(DK_GEMM_PASS); }
 DK_KERNEL(dk_gemm_nt_v4, (DK_GEMM)) { dk_gemm<false, true, 4>(DK_GEMM_PASS); }
 DK_KERNEL(dk_gemm_tn_v4, (DK_GEMM)) { dk_gemm<true, false, 4>(DK_GEMM_PASS); }
 
+DK_KERNEL(dk_gemm_blocks_v1, (DK_GEMM_BLOCKS))
+{
+	dk_product p = {};
+	if (dk_product_of(p, DK_GEMM_BLOCKS_PASS))
+		dk_gemm<true, false, 1>(p);
+}
+
+DK_KERNEL(dk_gemm_blocks_v4, (DK_GEMM_BLOCKS))
+{
+	dk_product p = {};
+	if (dk_product_of(p, DK_GEMM_BLOCKS_PASS))
+		dk_gemm<true, false, 4>(p);
+}
+
+// dk_pairs adds up n values, at most 64, by a fixed tree of pairs over their numbers.
+template <class F> DK_FN float dk_pairs(int32_t n, F value)
+{
+	// Slot b holds the sum of 2^b neighbours while bit b of s is set.
+	float slot[7];
+	for (int32_t s = 0; s < n; s++) {
+		float v = value(s);
+		DK_UNROLL
+		for (int b = 0; b < 7; b++) {
+			if (!(s >> b & 1)) {
+				slot[b] = v;
+				break;
+			}
+			v = slot[b] + v;
+		}
+	}
+	float sum = 0;
+	bool any = false;
+	DK_UNROLL
+	for (int b = 0; b < 7; b++)
+		if (n >> b & 1) {
+			sum = any ? slot[b] + sum : slot[b];
+			any = true;
+		}
+	return sum;
+}
+
 // dk_gemm_sum adds up the slices, by a fixed tree of pairs over their numbers, and
 // finishes; mapping of dk_each. slices is at most 64.
 DK_KERNEL(dk_gemm_sum, (float *dst, int64_t ldd, const float *part, int32_t m, int32_t n, int32_t slices, int32_t add,
@@ -70,30 +111,22 @@ DK_KERNEL(dk_gemm_sum, (float *dst, int64_t ldd, const float *part, int32_t m, i
 {
 	const dk_epi ep = DK_EPI_PASS;
 	dk_each(m, n, shift, [&](int64_t r, int32_t c) {
-		// Slot b holds the sum of 2^b neighbouring slices while bit b of s is set.
-		float slot[7];
-		for (int32_t s = 0; s < slices; s++) {
-			float v = part[((int64_t)s * m + r) * n + c];
-			DK_UNROLL
-			for (int b = 0; b < 7; b++) {
-				if (!(s >> b & 1)) {
-					slot[b] = v;
-					break;
-				}
-				v = slot[b] + v;
-			}
-		}
-		float sum = 0;
-		bool any = false;
-		DK_UNROLL
-		for (int b = 0; b < 7; b++)
-			if (slices >> b & 1) {
-				sum = any ? slot[b] + sum : slot[b];
-				any = true;
-			}
+		float sum = dk_pairs(slices, [&](int32_t s) { return part[((int64_t)s * m + r) * n + c]; });
 		float *d = dst + r * ldd + c;
 		if (add)
 			sum = *d + sum;
 		*d = dk_finish1(ep, dk_mask(ep, r), c, sum);
+	});
+}
+
+// dk_gemm_block_sum does so for each block of dk_gemm_blocks: block i's sum goes, packed,
+// to dst + i·m·n. Mapping of dk_each over blocks·m rows.
+DK_KERNEL(dk_gemm_block_sum, (float *dst, const float *part, const int32_t *cuts, int32_t blocks, int32_t m, int32_t n,
+			      int32_t slots, int32_t shift))
+{
+	dk_each((int64_t)blocks * m, n, shift, [&](int64_t row, int32_t c) {
+		int64_t i = row / m, r = row % m;
+		int32_t kc, slices = dk_slices(m, n, dk_ldg(cuts + i + 1) - dk_ldg(cuts + i), kc);
+		dst[row * n + c] = dk_pairs(slices, [&](int32_t s) { return part[((i * slots + s) * m + r) * n + c]; });
 	});
 }

@@ -115,4 +115,18 @@ DK_KERNEL(dk_gemm_bf16_nn, (DK_GEMM)) { dk_gemm_mma<false, false, true>(DK_GEMM_
 DK_KERNEL(dk_gemm_bf16_nt, (DK_GEMM)) { dk_gemm_mma<false, true, true>(DK_GEMM_PASS); }
 DK_KERNEL(dk_gemm_bf16_tn, (DK_GEMM)) { dk_gemm_mma<true, false, true>(DK_GEMM_PASS); }
 
+DK_KERNEL(dk_gemm_tf32_blocks, (DK_GEMM_BLOCKS))
+{
+	dk_product p = {};
+	if (dk_product_of(p, DK_GEMM_BLOCKS_PASS))
+		dk_gemm_mma<true, false, false>(p);
+}
+
+DK_KERNEL(dk_gemm_bf16_blocks, (DK_GEMM_BLOCKS))
+{
+	dk_product p = {};
+	if (dk_product_of(p, DK_GEMM_BLOCKS_PASS))
+		dk_gemm_mma<true, false, true>(p);
+}
+
 #endif

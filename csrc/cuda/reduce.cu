@@ -5,14 +5,15 @@
 
 #define DK_SLAB 512
 
-// f(r, c) is the term of row r. A thread adds every 8th row, the block their sums.
-template <class F> DK_FN void dk_columns(float *part, int64_t ldp, int64_t rows, int32_t cols, F f)
+// f(r, c) is the term of row r. A thread adds every 8th row, the block their sums. tile is
+// the tile's number, of all columns' and then of the next slab.
+template <class F> DK_FN void dk_columns_at(int32_t tile, float *part, int64_t ldp, int64_t rows, int32_t cols, F f)
 {
 	DK_SHARED(float, sums, DK_THREADS);
 	int32_t tiles = (cols + 31) / 32;
-	int64_t slab = dk_bid() / tiles, r = slab * DK_SLAB + dk_warp();
+	int64_t slab = tile / tiles, r = slab * DK_SLAB + dk_warp();
 	int64_t end = (slab + 1) * DK_SLAB < rows ? (slab + 1) * DK_SLAB : rows;
-	int32_t c = (int32_t)(dk_bid() % tiles) * 32 + dk_lane();
+	int32_t c = tile % tiles * 32 + dk_lane();
 	float sum = 0;
 	if (c < cols)
 		for (; r < end; r += DK_THREADS / 32)
@@ -24,6 +25,11 @@ template <class F> DK_FN void dk_columns(float *part, int64_t ldp, int64_t rows,
 	for (int32_t k = 1; k < DK_THREADS / 32; k++)
 		sum += sums[k * 32 + dk_lane()];
 	part[slab * ldp + c] = sum;
+}
+
+template <class F> DK_FN void dk_columns(float *part, int64_t ldp, int64_t rows, int32_t cols, F f)
+{
+	dk_columns_at(dk_bid(), part, ldp, rows, cols, f);
 }
 
 DK_KERNEL(dk_col_sum, (float *part, int64_t ldp, const float *x, int64_t ldx, int64_t rows, int32_t cols))
@@ -98,7 +104,7 @@ DK_KERNEL(dk_total, (float *dst, const float *v, int64_t n))
 }
 
 // The same in double, for losses.
-DK_KERNEL(dk_total_double, (double *dst, const double *v, int64_t n))
+DK_FN void dk_total_of(double *dst, const double *v, int64_t n)
 {
 	DK_SHARED(double, sums, DK_THREADS);
 	double sum = 0;
@@ -113,3 +119,5 @@ DK_KERNEL(dk_total_double, (double *dst, const double *v, int64_t n))
 	if (dk_tid() == 0)
 		dst[0] = sums[0];
 }
+
+DK_KERNEL(dk_total_double, (double *dst, const double *v, int64_t n)) { dk_total_of(dst, v, n); }

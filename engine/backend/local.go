@@ -33,6 +33,8 @@ type bench struct {
 	// Of sums.go: spare gradients by parameter, and all that were made.
 	grads map[int][]*kernels.Mat
 	made  []*kernels.Mat
+
+	losses []func() // of together.go: what is to be done when the stream is
 }
 
 // NewLocal is a backend on dev. It does not own dev.
@@ -57,8 +59,12 @@ func (l *Local) Run(ctx context.Context, w *engine.Work) error {
 		return fmt.Errorf("run %v: %w", w.Task, err)
 	}
 	defer l.put(b)
+	b.losses = b.losses[:0]
 	if err := errors.Join(b.run(w), b.stream.Wait()); err != nil {
 		return fmt.Errorf("run %v: %w", w.Task, err)
+	}
+	for _, tell := range b.losses {
+		tell()
 	}
 	return nil
 }
@@ -81,8 +87,10 @@ func (b *bench) run(w *engine.Work) (err error) {
 	for _, run := range w.Sums {
 		rest, _ = b.sum(w, run, rest)
 	}
-	for _, c := range rest {
-		b.do(w, c)
+	for len(rest) > 0 {
+		n := b.fitting(w, rest)
+		b.doAll(w, rest[:n], rest[0].Block)
+		rest = rest[n:]
 	}
 	return nil
 }

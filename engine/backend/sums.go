@@ -17,6 +17,9 @@ func (l *Local) Sums() bool {
 	return far
 }
 
+// Tails implements engine.Summer.
+func (l *Local) Tails() bool { return true }
+
 // sum runs the blocks of a run, which is all that is below a node of the tree, and leaves
 // the sum of their gradients in those of the first block that has any. It returns the
 // rest of the blocks, and the block that has the sum, nil if none of the run is there.
@@ -24,13 +27,19 @@ func (b *bench) sum(w *engine.Work, run task.Range, blocks []*model.Ctx) (rest [
 	if len(blocks) == 0 || blocks[0].Block >= run.Hi {
 		return blocks, nil // its rows are none: it adds nothing
 	}
-	if run.Len() == 1 {
-		c := blocks[0]
-		b.lend(w, c)
-		b.do(w, c)
-		return blocks[1:], c
+	n := 1
+	for n < len(blocks) && blocks[n].Block < run.Hi {
+		n++
 	}
-	half := run.Len() / 2
+	if c := blocks[0]; run.Len() == 1 || n <= b.fitting(w, blocks[:n]) && n > 1 {
+		b.lend(w, c)
+		b.doAll(w, blocks[:n], run.Lo)
+		return blocks[n:], c
+	}
+	half := 1 // the left child's; the right one may have fewer
+	for 2*half < run.Len() {
+		half *= 2
+	}
 	rest, left := b.sum(w, task.Range{Lo: run.Lo, Hi: run.Lo + half}, blocks)
 	rest, right := b.sum(w, task.Range{Lo: run.Lo + half, Hi: run.Hi}, rest)
 	if left == nil || right == nil {

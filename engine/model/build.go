@@ -108,6 +108,7 @@ func (b *builder) tensor(s Step, op Op) {
 	last.In, last.Out = union(last.In, s.In), union(last.Out, s.Out)
 	last.Params, last.Grads = union(last.Params, s.Params), union(last.Grads, s.Grads)
 	last.Loss = last.Loss || s.Loss
+	last.Scratch += s.Scratch
 }
 
 func hasSuffixPart(name, part string) bool {
@@ -200,7 +201,7 @@ func (b *builder) backOp(out int, e epilogue, layer int) {
 			c.S.Backward(dm, dm, c.Mat(out), ep, all)
 		}
 		if e.bias != NoBuf {
-			c.S.ColSum(c.Grads[e.bias], dm, all)
+			c.gradColSum(e.bias, dm, level)
 		}
 	})
 }
@@ -213,16 +214,7 @@ func (b *builder) loss(logits int) {
 	b.p.ForwardOps = len(b.p.Steps[b.p.Forward-1].Ops)
 	d := b.gradOf(logits)
 	b.tensor(Step{Kind: task.AV, Layer: b.cfg.Layers, Name: "loss", In: []int{logits}, Out: []int{d}, Loss: true},
-		func(c *Ctx) {
-			rows := c.Span(logits)
-			lm := c.Mat(logits)
-			if b.cfg.MultiLabel {
-				t := &kernels.CSR{Cols: c.Targets.Cols, RowPtr: c.Targets.RowPtr[rows.Lo : rows.Hi+1], Col: c.Targets.Col}
-				c.S.SigmoidBCE(c.Mat(d), c.Loss, lm, t, c.Labels[rows.Lo:rows.Hi], c.ClassW, c.LossScale)
-				return
-			}
-			c.S.SoftmaxXent(c.Mat(d), c.Loss, lm, c.Labels[rows.Lo:rows.Hi], c.ClassW, c.LossScale, kernels.Span{Hi: lm.Rows})
-		})
+		func(c *Ctx) { c.lossOf(c.Mat(d), c.Mat(logits), b.p.Bufs[logits].Level, b.cfg.MultiLabel) })
 }
 
 // finish writes the backward half and returns the program.
@@ -230,6 +222,12 @@ func (b *builder) finish() *Program {
 	b.dir = task.Backward
 	for _, f := range slices.Backward(b.backward) {
 		f()
+	}
+	for i := range b.p.Steps {
+		s := &b.p.Steps[i]
+		for _, buf := range slices.Concat(s.In, s.Out) {
+			s.Alone = s.Alone || b.p.Bufs[buf].PerBlock
+		}
 	}
 	return &b.p
 }

@@ -39,7 +39,11 @@ type Ctx struct {
 	LossScale float32
 	Loss      []float64
 
-	Block int
+	// Parts, of a context of several blocks, are the blocks by level; nil: it is of one.
+	// Loss has one of each.
+	Parts []kernels.Blocks
+
+	Block int // the first
 	Epoch int
 	Seed  uint64
 	Train bool // dropout is on

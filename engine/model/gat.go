@@ -100,7 +100,7 @@ func (b *builder) gat(h, width, heads, d, l int, last bool, e epilogue) int {
 
 // product sets Z = H·W, forward only: its gradient is part of attend's.
 func (b *builder) product(a *attentionStage, h, w int) {
-	s := Step{Kind: task.AV, Layer: a.layer, In: []int{h}, Out: []int{a.zs}, Params: []int{w}}
+	s := Step{Kind: task.AV, Layer: a.layer, In: []int{h}, Out: []int{a.zs}, Params: []int{w}, Scratch: b.inputScratch(h)}
 	switch {
 	case h == X && b.cfg.Sparse:
 		values := b.sparseValues(&s)
@@ -182,8 +182,8 @@ func (b *builder) attend(a *attentionStage, h, w, src, dst, l int, averaged bool
 				span := c.Rows[a.hop+1]
 				c.S.AddRows(a.part(c.Full[dzs], 1), c.Mat(dad), ids[span.Lo:span.Hi])
 			}
-			c.S.HeadDotGrad(c.Grads[src], das, a.body(zs))
-			c.S.HeadDotGrad(c.Grads[dst], dadst, a.body(zs))
+			c.gradHeadDot(src, das, a.body(zs), a.hop)
+			c.gradHeadDot(dst, dadst, a.body(zs), a.hop)
 			c.S.HeadOuterAdd(a.body(dz), das, c.Weights[src])
 			c.S.HeadOuterAdd(a.body(dz), dadst, c.Weights[dst])
 		})
@@ -193,11 +193,11 @@ func (b *builder) attend(a *attentionStage, h, w, src, dst, l int, averaged bool
 
 // productBack is product's gradient.
 func (b *builder) productBack(a *attentionStage, h, w, dzs int) {
-	s := Step{Kind: task.AV, Layer: a.layer, In: []int{h, dzs}, Grads: []int{w}}
+	s := Step{Kind: task.AV, Layer: a.layer, In: []int{h, dzs}, Grads: []int{w}, Scratch: b.inputScratch(h)}
 	if h == X && b.cfg.Sparse {
 		values := b.sparseValues(&s)
 		b.tensor(s, func(c *Ctx) {
-			c.S.SpMMT(c.Grads[w], c.SparseX, values(c), a.body(c.Full[dzs]), c.Rows[0])
+			c.sparseGrad(w, values(c), a.body(c.Full[dzs]))
 		})
 		return
 	}
@@ -209,7 +209,7 @@ func (b *builder) productBack(a *attentionStage, h, w, dzs int) {
 	}
 	b.tensor(s, func(c *Ctx) {
 		dz := a.body(c.Mat(dzs))
-		c.S.GEMM(c.Grads[w], in(c), dz, kernels.TN, nil)
+		c.gradGEMM(w, in(c), dz, a.hop)
 		switch {
 		case dh == NoBuf:
 		case first:

@@ -145,7 +145,10 @@ func (b *builder) layerNorm(in, layer int) int {
 		d := b.gradOf(out)
 		dIn, _ := b.contribute(in)
 		b.tensor(Step{Kind: task.AV, Layer: layer, In: []int{in, stat, d}, Out: []int{dIn}, Params: []int{gamma}, Grads: []int{gamma, beta}}, func(c *Ctx) {
-			c.S.LayerNormBack(c.Mat(dIn), c.Grads[gamma], c.Grads[beta], c.Mat(d), c.Mat(in), c.Mat(stat), c.Weights[gamma])
+			dx, dy, x, st := c.Mat(dIn), c.Mat(d), c.Mat(in), c.Mat(stat)
+			c.eachPart(of.Level, []int{gamma, beta}, func(g []*kernels.Mat, rows kernels.Span) {
+				c.S.LayerNormBack(dx.Sub(rows), g[0], g[1], dy.Sub(rows), x.Sub(rows), st.Sub(rows), c.Weights[gamma])
+			})
 		})
 	})
 	return out

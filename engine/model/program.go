@@ -125,6 +125,10 @@ type Step struct {
 	In, Out, Params, Grads []int
 	// Loss says that the step computes the loss.
 	Loss bool
+	// Alone says that its ops want a context of one block.
+	Alone bool
+	// Scratch is about how many columns of scratch its ops take per row.
+	Scratch int
 }
 
 // Program is a model made concrete: what every interval runs through in an

@@ -52,7 +52,7 @@ func (b *builder) twoProducts(m, h int, wlSpec, wrSpec ParamSpec, layer int, e e
 	wl, wr := b.param(wlSpec), b.param(wrSpec)
 	level, hop := b.p.Bufs[m].Level, b.p.Bufs[h].Level
 	out := b.buf(Buf{Name: name("H", layer), Level: level, Cols: wlSpec.Cols})
-	s := Step{Kind: task.AV, Layer: layer, In: []int{m, h}, Out: []int{out}, Params: []int{wl, wr}}
+	s := Step{Kind: task.AV, Layer: layer, In: []int{m, h}, Out: []int{out}, Params: []int{wl, wr}, Scratch: b.p.Bufs[h].Cols}
 	if e.bias != NoBuf {
 		s.Params = append(s.Params, e.bias)
 	}
@@ -65,7 +65,7 @@ func (b *builder) twoProducts(m, h int, wlSpec, wrSpec ParamSpec, layer int, e e
 	b.backward = append(b.backward, func() {
 		b.backOp(out, e, layer)
 		d := b.gradOf(out)
-		back := Step{Kind: task.AV, Layer: layer, In: []int{m, h, d}, Grads: []int{wl, wr}, Params: []int{wl, wr}}
+		back := Step{Kind: task.AV, Layer: layer, In: []int{m, h, d}, Grads: []int{wl, wr}, Params: []int{wl, wr}, Scratch: b.p.Bufs[h].Cols}
 		dm := NoBuf
 		if b.needsGrad(m) {
 			dm, _ = b.contribute(m)
@@ -77,8 +77,8 @@ func (b *builder) twoProducts(m, h int, wlSpec, wrSpec ParamSpec, layer int, e e
 		}
 		b.tensor(back, func(c *Ctx) {
 			dy := c.Mat(d)
-			c.S.GEMM(c.Grads[wr], c.SelfRows(h, hop), dy, kernels.TN, nil)
-			c.S.GEMM(c.Grads[wl], c.Mat(m), dy, kernels.TN, nil)
+			c.gradGEMM(wr, c.SelfRows(h, hop), dy, level)
+			c.gradGEMM(wl, c.Mat(m), dy, level)
 			if dm != NoBuf {
 				c.S.GEMM(c.Mat(dm), dy, c.Weights[wl], kernels.NT, nil)
 			}

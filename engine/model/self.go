@@ -16,7 +16,7 @@ func (b *builder) addSelf(place *func(), a, h, eps, layer int, e epilogue) int {
 	of := b.p.Bufs[a]
 	hop := b.p.Bufs[h].Level
 	out := b.buf(Buf{Name: name("S", layer), Level: of.Level, Cols: of.Cols})
-	s := Step{Kind: task.AV, Layer: layer, In: []int{a, h}, Out: []int{out}}
+	s := Step{Kind: task.AV, Layer: layer, In: []int{a, h}, Out: []int{out}, Scratch: of.Cols}
 	for _, p := range []int{eps, e.bias} {
 		if p != NoBuf {
 			s.Params = append(s.Params, p)
@@ -49,8 +49,9 @@ func (b *builder) addSelf(place *func(), a, h, eps, layer int, e epilogue) int {
 		b.backOp(out, e, layer)
 		d := b.gradOf(out)
 		if eps != NoBuf {
-			b.tensor(Step{Kind: task.AV, Layer: layer, In: []int{d, h}, Grads: []int{eps}}, func(c *Ctx) {
-				c.S.Dot(c.Grads[eps], c.Mat(d), self(c))
+			b.tensor(Step{Kind: task.AV, Layer: layer, In: []int{d, h}, Grads: []int{eps}, Scratch: of.Cols}, func(c *Ctx) {
+				dm, own := c.Mat(d), self(c)
+				c.eachPart(of.Level, []int{eps}, func(g []*kernels.Mat, rows kernels.Span) { c.S.Dot(g[0], dm.Sub(rows), own.Sub(rows)) })
 			})
 		}
 		if b.needsGrad(a) {
@@ -67,7 +68,7 @@ func (b *builder) addSelf(place *func(), a, h, eps, layer int, e epilogue) int {
 		dh, first := b.contribute(h)
 		s := Step{Kind: task.AV, Layer: layer, In: []int{d, dh}, Out: []int{dh}}
 		if eps != NoBuf {
-			s.Params = []int{eps}
+			s.Params, s.Scratch = []int{eps}, of.Cols
 		}
 		b.tensor(s, func(c *Ctx) {
 			part := c.Mat(d)

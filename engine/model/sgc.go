@@ -64,7 +64,7 @@ func APPNP(cfg Config) *Program {
 func (b *builder) lift(place *func(), h, layer int) int {
 	of := b.p.Bufs[h]
 	out := b.buf(Buf{Name: name("up", layer), Level: of.Level + 1, Cols: of.Cols})
-	b.tensor(Step{Kind: task.AV, Layer: layer, In: []int{h}, Out: []int{out}}, func(c *Ctx) {
+	b.tensor(Step{Kind: task.AV, Layer: layer, In: []int{h}, Out: []int{out}, Scratch: of.Cols}, func(c *Ctx) {
 		c.S.Copy(c.Mat(out), c.SelfRows(h, of.Level))
 	})
 	b.leaf[out] = b.leaf[h]

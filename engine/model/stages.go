@@ -15,7 +15,7 @@ func (b *builder) linear(in, layer int, spec ParamSpec, e epilogue) int {
 	w := b.param(spec)
 	of := b.p.Bufs[in]
 	out := b.buf(Buf{Name: name("H", layer), Level: of.Level, Cols: spec.Cols})
-	s := Step{Kind: task.AV, Layer: layer, In: []int{in}, Out: []int{out}, Params: []int{w}}
+	s := Step{Kind: task.AV, Layer: layer, In: []int{in}, Out: []int{out}, Params: []int{w}, Scratch: b.inputScratch(in)}
 	if e.bias != NoBuf {
 		s.Params = append(s.Params, e.bias)
 	}
@@ -36,7 +36,7 @@ func (b *builder) denseLinear(s Step, in, w, out int, e epilogue) {
 	b.backward = append(b.backward, func() {
 		b.backOp(out, e, layer)
 		d := b.gradOf(out)
-		back := Step{Kind: task.AV, Layer: layer, In: []int{in, d}, Grads: []int{w}}
+		back := Step{Kind: task.AV, Layer: layer, In: []int{in, d}, Grads: []int{w}, Scratch: b.inputScratch(in)}
 		dIn, first := NoBuf, true
 		if b.needsGrad(in) {
 			dIn, first = b.contribute(in)
@@ -44,7 +44,7 @@ func (b *builder) denseLinear(s Step, in, w, out int, e epilogue) {
 		}
 		b.tensor(back, func(c *Ctx) {
 			dm := c.Mat(d)
-			c.S.GEMM(c.Grads[w], rows(c), dm, kernels.TN, nil)
+			c.gradGEMM(w, rows(c), dm, level)
 			switch {
 			case dIn == NoBuf:
 			case first:
@@ -73,6 +73,14 @@ func (b *builder) denseInput(in int) func(c *Ctx) *kernels.Mat {
 		c.S.Forward(d, x, &kernels.Epilogue{Drop: c.BlockDrop(p, 0, 0)}, kernels.Span{Hi: x.Rows})
 		return d
 	}
+}
+
+// inputScratch is Step.Scratch of denseInput.
+func (b *builder) inputScratch(in int) int {
+	if in != X || b.cfg.InputDropout == 0 || b.cfg.Sparse {
+		return 0
+	}
+	return b.cfg.Features
 }
 
 // sparseValues gives the values of the sparse features: nil for their own. Under
@@ -116,8 +124,15 @@ func (b *builder) sparseLinear(s Step, w, out int, e epilogue) {
 		back := Step{Kind: task.AV, Layer: layer, In: []int{X, d}, Grads: []int{w}}
 		values := b.sparseValues(&back)
 		b.tensor(back, func(c *Ctx) {
-			c.S.SpMMT(c.Grads[w], c.SparseX, values(c), c.Full[d], c.Rows[0])
+			c.sparseGrad(w, values(c), c.Full[d])
 		})
+	})
+}
+
+// sparseGrad sets the gradient of parameter p to Xᵀ·d, d being all rows of level 0.
+func (c *Ctx) sparseGrad(p int, values, d *kernels.Mat) {
+	c.eachPart(0, []int{p}, func(g []*kernels.Mat, rows kernels.Span) {
+		c.S.SpMMT(g[0], c.SparseX, values, d, kernels.Span{Lo: c.Rows[0].Lo + rows.Lo, Hi: c.Rows[0].Lo + rows.Hi})
 	})
 }
 

@@ -161,6 +161,28 @@ func TestSubtrees(t *testing.T) {
 	}
 }
 
+// TestSubtreesOf: runs are all of the blocks and below nodes of the tree of so many; those
+// of the whole graph are one, and there are no more than of Subtrees.
+func TestSubtreesOf(t *testing.T) {
+	for blocks := 1; blocks < 40; blocks++ {
+		s := newShape(blocks)
+		for hi := range blocks + 1 {
+			for lo := range hi + 1 {
+				runs, at := SubtreesOf(lo, hi, blocks), lo
+				for _, r := range runs {
+					if _, ok := s.over(r.Lo, r.Len()); !ok || r.Lo != at {
+						t.Fatalf("[%d,%d) of %d is cut into %v: no node is over %v", lo, hi, blocks, runs, r)
+					}
+					at = r.Hi
+				}
+				if at != hi || len(runs) > len(Subtrees(lo, hi)) || lo == 0 && hi == blocks && len(runs) != 1 {
+					t.Fatalf("[%d,%d) of %d is cut into %v", lo, hi, blocks, runs)
+				}
+			}
+		}
+	}
+}
+
 // TestSumsCutInAnotherWay: what has counted in part already is refused, and nothing of it
 // is counted again.
 func TestSumsCutInAnotherWay(t *testing.T) {

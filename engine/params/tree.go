@@ -76,6 +76,26 @@ func Subtrees(lo, hi int) []task.Range {
 	return runs
 }
 
+// SubtreesOf is Subtrees in a graph of so many blocks: a run that ends with the last block
+// may be below a node that has no more blocks, and so of any number.
+func SubtreesOf(lo, hi, blocks int) []task.Range {
+	full := 1
+	for full < blocks {
+		full *= 2
+	}
+	if hi != blocks || lo == hi {
+		return Subtrees(lo, hi)
+	}
+	runs := Subtrees(lo, full)
+	for i, r := range runs {
+		if r.Hi >= hi {
+			runs[i].Hi = hi
+			return runs[:i+1]
+		}
+	}
+	return runs
+}
+
 // claim says whether leaf k arrives for the first time.
 func (t *tree[T]) claim(k int) bool {
 	first, _ := t.claimSpan(k, 1)

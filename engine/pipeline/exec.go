@@ -251,7 +251,7 @@ func (t *trainer) apply(ctx context.Context, j *job, step *model.Step) error {
 	}
 	var shares []share
 	if p.train && len(step.Grads) > 0 {
-		if shares, err = t.shares(ctx, work, all); err != nil {
+		if shares, err = t.shares(ctx, work, all, p.plan.Blocks); err != nil {
 			return err
 		}
 	}

@@ -18,14 +18,16 @@ type share struct {
 }
 
 // shares cuts the blocks of an interval into runs, as the backend likes them, and makes
-// room for the gradients of w's step.
-func (t *trainer) shares(ctx context.Context, w *engine.Work, all []*model.Ctx) ([]share, error) {
+// room for the gradients of w's step. The graph has so many blocks.
+func (t *trainer) shares(ctx context.Context, w *engine.Work, all []*model.Ctx, blocks int) ([]share, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
 	first := all[0].Block
 	if s, ok := t.backend.(engine.Summer); ok && s.Sums() {
-		w.Sums = params.Subtrees(first, first+len(all))
+		if w.Sums = params.Subtrees(first, first+len(all)); s.Tails() {
+			w.Sums = params.SubtreesOf(first, first+len(all), blocks)
+		}
 	}
 	runs := w.Sums
 	for i := 0; w.Sums == nil && i < len(all); i++ {

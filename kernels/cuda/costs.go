@@ -41,8 +41,8 @@ func arrays(c csr, g *kernels.CSR, perm int) (sum int64) {
 }
 
 // Product is the scratch memory of a product.
-func (Costs) Product(m, n, k int) int64 {
-	slices, _ := slicesOf(m, n, k)
+func (Costs) Product(t kernels.Trans, m, n, k int) int64 {
+	slices, _ := slicesOf(t, m, n, k)
 	if slices == 1 {
 		return 0
 	}

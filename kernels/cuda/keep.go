@@ -14,6 +14,13 @@ type kept struct {
 	block address
 	n     int // Keeps
 	adds  map[listKey]*addPlan
+	// Of a list that is a CSR's columns: the row offsets that came with it.
+	offsets map[offsetKey]address
+}
+
+type offsetKey struct {
+	p *int64
+	n int
 }
 
 func placeOf(v []int32) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(v))) }
@@ -83,7 +90,7 @@ func (d *Device) Keep(v []int32) error {
 	i := d.after(placeOf(v))
 	d.mu.kept = append(d.mu.kept, nil)
 	copy(d.mu.kept[i+1:], d.mu.kept[i:])
-	d.mu.kept[i] = &kept{v: v, block: block, n: 1, adds: map[listKey]*addPlan{}}
+	d.mu.kept[i] = &kept{v: v, block: block, n: 1, adds: map[listKey]*addPlan{}, offsets: map[offsetKey]address{}}
 	return nil
 }
 
@@ -122,6 +129,32 @@ func (d *Device) Drop(v []int32) {
 	for _, a := range k.adds {
 		a.free(d.pool)
 	}
+	for _, a := range k.offsets {
+		d.pool.put(a)
+	}
+}
+
+// offsets is where the device has the row offsets of t: a copy for this op, or one that
+// is kept as long as all of t's columns are.
+func (x *runner) offsets(t kernels.CSR) (address, error) {
+	k, at := x.d.holding(t.Col)
+	if k == nil || at > 0 || len(k.v) != len(t.Col) {
+		return x.bytes(bytesOf(t.RowPtr))
+	}
+	key := offsetKey{&t.RowPtr[0], len(t.RowPtr)}
+	if a, ok := k.offsets[key]; ok {
+		return a, nil
+	}
+	a, err := x.pool.get(x.c, 8*int64(len(t.RowPtr)), "row offsets")
+	if err != nil {
+		return 0, err
+	}
+	if err := x.upload(a, bytesOf(t.RowPtr)); err != nil {
+		x.pool.put(a)
+		return 0, err
+	}
+	k.offsets[key] = a
+	return a, nil
 }
 
 // list is where entry 0 of l lies on the device: of a copy that is kept, or of one that

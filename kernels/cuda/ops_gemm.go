@@ -6,16 +6,21 @@ import "dorylus/kernels"
 const (
 	gemmRows = 128
 	gemmCols = 64
-	// gemmTiles is how many blocks fill a large device, and gemmTerms the least terms
-	// that a slice of a sum is worth. They are the same for all devices: the number of
-	// slices decides a product's last bits.
-	gemmTiles  = 256
+	// gemmTiles is to how many blocks slices bring a product, and gemmTerms the least
+	// terms that a slice of a sum is worth. They are the same for all devices: the number
+	// of slices decides a product's last bits. DK_TILES, DK_TERMS, DK_SLICES.
+	gemmTiles  = 64
 	gemmTerms  = 256
 	gemmSlices = 64 // the most that dk_gemm_sum takes
 )
 
-// slicesOf is in how many slices a product m x n over k is summed, and their terms.
-func slicesOf(m, n, k int) (slices int, terms int32) {
+// slicesOf is in how many slices a product m x n over k is summed, and their terms. Where
+// k are columns it is one: a row's bits must not depend on how many rows there are.
+// Where k are the rows of a block it is dk_slices.
+func slicesOf(t kernels.Trans, m, n, k int) (slices int, terms int32) {
+	if t != kernels.TN {
+		return 1, int32(max(k, 1))
+	}
 	tiles := over(int64(m), gemmRows) * over(int64(n), gemmCols)
 	s := min(gemmTiles/max(tiles, 1), gemmSlices, int64(k)/gemmTerms)
 	if s <= 1 {
@@ -53,7 +58,7 @@ func (q *queue) product(name string, dst, a, b *kernels.Mat, t kernels.Trans, ep
 		if d.rows == 0 || d.cols == 0 {
 			return nil
 		}
-		slices, terms := slicesOf(d.rows, d.cols, k)
+		slices, terms := slicesOf(t, d.rows, d.cols, k)
 		blocks := over(int64(d.rows), gemmRows) * over(int64(d.cols), gemmCols) * int64(slices)
 		m, n := int32(d.rows), int32(d.cols)
 		if slices == 1 {

@@ -29,51 +29,61 @@ func (q *queue) SoftmaxXent(grad *kernels.Mat, loss []float64, logits *kernels.M
 	o := q.op("SoftmaxXent")
 	g, z, w := o.mat(grad), o.mat(logits), o.mat(classW)
 	o.run(func(x *runner) error {
-		n := rows.Len()
-		if z.cols == 0 {
-			n = 0
-		}
-		each, err := x.scratch(8 * int64(n))
+		each, err := x.softmaxXent(g, z, labels, w, scale, rows)
 		if err != nil {
 			return err
 		}
-		err = x.launch("dk_softmax_xent", over(int64(n), warpRows), g, each, z, list{labels, rows.Lo, rows.Hi}, w.p, scale,
-			int64(rows.Lo), int64(n), int32(z.cols))
-		if err != nil {
-			return err
-		}
-		return x.total(loss, each, n)
+		return x.total(loss, each, terms(z, rows.Len()))
 	})
 }
 
-// SigmoidBCE implements kernels.Stream. The offsets of targets are copied for each op;
-// its columns and the mask may be kept.
+// terms is how many rows of logits have a loss.
+func terms(logits mat, rows int) int {
+	if logits.cols == 0 {
+		return 0
+	}
+	return rows
+}
+
+// softmaxXent gives the loss of each of the rows, as float64.
+func (x *runner) softmaxXent(g, z mat, labels []int32, w mat, scale float32, rows kernels.Span) (address, error) {
+	n := terms(z, rows.Len())
+	each, err := x.scratch(8 * int64(n))
+	if err != nil {
+		return 0, err
+	}
+	return each, x.launch("dk_softmax_xent", over(int64(n), warpRows), g, each, z, list{labels, rows.Lo, rows.Hi}, w.p, scale,
+		int64(rows.Lo), int64(n), int32(z.cols))
+}
+
+// SigmoidBCE implements kernels.Stream.
 func (q *queue) SigmoidBCE(grad *kernels.Mat, loss []float64, logits *kernels.Mat, targets *kernels.CSR, mask []int32, posW *kernels.Mat, scale float32) {
 	kernels.CheckSigmoidBCE(grad, loss, logits, targets, mask, posW, scale)
 	o := q.op("SigmoidBCE")
 	g, z, w, t := o.mat(grad), o.mat(logits), o.mat(posW), *targets
 	o.run(func(x *runner) error {
-		n := z.rows
-		if z.cols == 0 {
-			n = 0
-		}
-		each, err := x.scratch(8 * int64(n))
+		each, err := x.sigmoidBCE(g, z, t, mask, w, scale)
 		if err != nil {
 			return err
 		}
-		if n > 0 {
-			offsets, err := x.bytes(bytesOf(t.RowPtr))
-			if err != nil {
-				return err
-			}
-			err = x.launch("dk_sigmoid_bce", over(int64(n), warpRows), g, each, z, offsets, listed(t, mask), list{mask, 0, n}, w.p, scale,
-				int64(n), int32(z.cols))
-			if err != nil {
-				return err
-			}
-		}
-		return x.total(loss, each, n)
+		return x.total(loss, each, terms(z, z.rows))
 	})
+}
+
+// sigmoidBCE gives the loss of each row, as float64. The offsets of targets are copied for
+// each op, unless their columns are kept, which keeps them too; the mask may be kept.
+func (x *runner) sigmoidBCE(g, z mat, t kernels.CSR, mask []int32, w mat, scale float32) (address, error) {
+	n := terms(z, z.rows)
+	each, err := x.scratch(8 * int64(n))
+	if err != nil || n == 0 {
+		return each, err
+	}
+	offsets, err := x.offsets(t)
+	if err != nil {
+		return 0, err
+	}
+	return each, x.launch("dk_sigmoid_bce", over(int64(n), warpRows), g, each, z, offsets, listed(t, mask), list{mask, 0, n}, w.p, scale,
+		int64(n), int32(z.cols))
 }
 
 // listed is the part of the targets' columns that the rows of the mask list.

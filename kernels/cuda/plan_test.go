@@ -10,29 +10,33 @@ import (
 )
 
 // TestSlices: slices cover all terms, begin at multiples of 16, are many only where
-// tiles are few, and stay within what dk_gemm_sum takes.
+// tiles are few, and stay within what dk_gemm_sum takes; sums over columns have one.
 func TestSlices(t *testing.T) {
 	for _, c := range []struct {
 		m, n, k, slices int
 		terms           int32
 	}{
 		{128, 41, 233000, 64, 3648}, // a gradient of weights
-		{602, 128, 233000, 25, 9328},
+		{602, 128, 233000, 6, 38848},
+		{602, 128, 4096, 6, 688},
 		{233000, 128, 602, 1, 602}, // enough tiles
 		{10, 10, 511, 1, 511},
 		{10, 10, 512, 2, 256},
 		{10, 10, 0, 1, 1},
 		{1, 1, 1 << 30, 64, 1 << 24},
 	} {
-		slices, terms := slicesOf(c.m, c.n, c.k)
+		slices, terms := slicesOf(kernels.TN, c.m, c.n, c.k)
 		if slices != c.slices || terms != c.terms {
 			t.Errorf("%d x %d over %d: %d slices of %d, want %d of %d", c.m, c.n, c.k, slices, terms, c.slices, c.terms)
+		}
+		if slices, terms := slicesOf(kernels.NT, c.m, c.n, c.k); slices != 1 || int(terms) != max(c.k, 1) {
+			t.Errorf("%d x %d over %d columns: %d slices of %d, want one of all", c.m, c.n, c.k, slices, terms)
 		}
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		m, n, k := 1+rng.IntN(3000), 1+rng.IntN(700), rng.IntN(1<<20)
-		slices, terms := slicesOf(m, n, k)
+		slices, terms := slicesOf(kernels.TN, m, n, k)
 		if slices < 1 || slices > 64 || int64(slices)*int64(terms) < int64(k) || int64(slices-1)*int64(terms) >= int64(max(k, 1)) || slices > 1 && terms%16 != 0 {
 			t.Fatalf("%d x %d over %d: %d slices of %d terms", m, n, k, slices, terms)
 		}

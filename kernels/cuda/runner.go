@@ -24,12 +24,13 @@ type runner struct {
 	arena   arena
 	events  []event             // of Mark
 	uploads map[listKey]address // int32 lists that this op has copied to the device
+	lists   map[string]address  // by their content: see numbers
 }
 
 // newRunner makes what a device needs besides its context. After an error close gives
 // back what was made.
 func newRunner(d *Device, c context, image []byte) (*runner, error) {
-	x := &runner{d: d, c: c, pool: d.pool, functions: map[string]function{}, uploads: map[listKey]address{}}
+	x := &runner{d: d, c: c, pool: d.pool, functions: map[string]function{}, uploads: map[listKey]address{}, lists: map[string]address{}}
 	for _, s := range []*stream{&x.compute, &x.up, &x.down} {
 		made, err := c.NewStream()
 		if err != nil {

@@ -48,6 +48,20 @@ func (a *arena) get(c context, p *pool, n int64) (address, error) {
 	return at, nil
 }
 
+// mark and release give back what was handed out since: not what the arena grew for.
+func (a *arena) mark() arenaMark { return arenaMark{a.block, a.used} }
+
+type arenaMark struct {
+	block address
+	used  int64
+}
+
+func (a *arena) release(m arenaMark) {
+	if a.block == m.block {
+		a.used = m.used
+	}
+}
+
 func (a *arena) reset(p *pool) {
 	for _, b := range a.outgrown {
 		p.put(b)

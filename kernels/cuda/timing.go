@@ -17,6 +17,9 @@ func Time(s kernels.Stream, ops func()) (milliseconds float64, err error) {
 	if streamed, ok := s.(*spill.Stream); ok {
 		lower = streamed.Lower
 	}
+	if all, ok := lower.(summing); ok {
+		lower = all.queue
+	}
 	q, ok := lower.(*queue)
 	if !ok {
 		return 0, fmt.Errorf("time ops on a stream (%T) that is not one of a GPU", s)

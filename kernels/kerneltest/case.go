@@ -35,7 +35,7 @@ func Cases() []Case {
 	for _, part := range [][]Case{
 		deviceCases(), moveCases(), gemmCases(), rowCases(), spmmCases(), edgeCases(),
 		attentionCases(), longCases(), headCases(), maxCases(), normCases(), accumulateCases(),
-		dropoutCases(), lossCases(), bceCases(), optimCases(), bf16Cases(), streamCases(), shapeCases(), apartCases(),
+		dropoutCases(), lossCases(), bceCases(), blockCases(), optimCases(), bf16Cases(), streamCases(), shapeCases(), apartCases(),
 	} {
 		all = append(all, part...)
 	}

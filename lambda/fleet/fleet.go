@@ -193,6 +193,9 @@ func (f *Fleet) Slots() int {
 // Sums implements engine.Summer: gradients are most of what small rows leave to send.
 func (f *Fleet) Sums() bool { return true }
 
+// Tails implements engine.Summer.
+func (f *Fleet) Tails() bool { return false }
+
 // Bind implements engine.Binder.
 func (f *Fleet) Bind(_ context.Context, j *engine.Job) error {
 	f.job = j

@@ -10,7 +10,7 @@ type Costs interface {
 	Graph(g *kernels.CSR) int64
 	Transpose(g *kernels.CSR) int64
 	// Product is the scratch memory of a product of m x n values with k terms each.
-	Product(m, n, k int) int64
+	Product(t kernels.Trans, m, n, k int) int64
 	// Gather is that of a gather of so many columns along g, chunks that of one which
 	// takes long rows in pieces of so few edges as attention and maximum do.
 	Gather(g *kernels.CSR, cols int, chunks bool) int64
@@ -24,7 +24,7 @@ func (bare) Graph(g *kernels.CSR) int64 {
 	return 8*int64(len(g.RowPtr)) + 4*int64(len(g.Col)) + 4*int64(len(g.Val))
 }
 func (bare) Transpose(*kernels.CSR) int64         { return 0 }
-func (bare) Product(int, int, int) int64          { return 0 }
+func (bare) Product(kernels.Trans, int, int, int) int64          { return 0 }
 func (bare) Gather(*kernels.CSR, int, bool) int64 { return 0 }
 
 // chunking is a kind of gather along a graph.
@@ -39,7 +39,7 @@ func (s *stream) product(dst, a *kernels.Mat, t kernels.Trans) {
 	if t == kernels.TN {
 		k = a.Rows
 	}
-	n := s.c.costs.Product(dst.Rows, dst.Cols, k)
+	n := s.c.costs.Product(t, dst.Rows, dst.Cols, k)
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	s.c.scratch = max(s.c.scratch, n)

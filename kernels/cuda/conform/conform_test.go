@@ -126,3 +126,29 @@ func (s *signatures) missing(t *testing.T) {
 	}
 	t.Logf("the suite does not launch %v", missing)
 }
+
+// TestBlocksInGroups: sums over more blocks than scratch memory takes at a time have the
+// same bits.
+func TestBlocksInGroups(t *testing.T) {
+	if cuemu.OnGPU() {
+		t.Skip("NOT RUN: the groups of the emulated device alone are made small")
+	}
+	emu, lib := emulated(t, "seed=3")
+	defer func() { watch.Parts = 0 }()
+	for _, c := range kerneltest.Cases() {
+		if !strings.HasPrefix(c.Name, "Blocks/sums/width=9") && c.Name != "Blocks/many" {
+			continue
+		}
+		launched := []int64{}
+		for _, watch.Parts = range []int64{0, 1, 4 << 10} {
+			emu.Reset()
+			if err := c.Check(func() (kernels.Device, error) { return cuda.Open(cuda.Options{Driver: lib}) }); err != nil {
+				t.Errorf("%s, %d bytes at a time: %v", c.Name, watch.Parts, err)
+			}
+			launched = append(launched, emu.Counter("launches/dk_gemm_blocks_v1")+emu.Counter("launches/dk_gemm_blocks_v4"))
+		}
+		if !(launched[0] < launched[2] && launched[2] < launched[1]) {
+			t.Errorf("%s: %v products by all the memory, none and some", c.Name, launched)
+		}
+	}
+}

@@ -10,5 +10,6 @@ var Launch func(kernel, letters string)
 // Chunk, if not 0, is the number of bytes of a staging chunk.
 var Chunk int64
 
-// Parts, if not 0, is about how many bytes the chunks of long rows may take at a time.
+// Parts, if not 0, is about how many bytes the chunks of long rows, or the sums of blocks,
+// may take at a time.
 var Parts int64
