@@ -8,8 +8,8 @@ type Keeper interface {
 	// many Drops; a Stream that is given v or a part of it reads the copy. A list of
 	// no values is not held. It is an error where the memory does not suffice, and
 	// where a list is kept that begins where v does and has another length. Where v is all
-	// of the columns of a CSR that an op is given, the CSR's row offsets are kept from then
-	// on as well, and must not change either.
+	// of the columns of the targets of a BlockSigmoidBCE, their row offsets are kept from
+	// then on as well, and must not change either.
 	Keep(v []int32) error
 	// Drop gives the copy up, once no op that was given v is still queued. A list that
 	// is not kept is a bug of the caller and panics with a *ShapeError.

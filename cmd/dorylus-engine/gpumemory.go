@@ -63,6 +63,7 @@ func (a *app) memoryPlans(ctx context.Context, c *engine.Config, plan memoryPlan
 // plans finds a place for all on devices of the report, of these numbers.
 func (g *gpuChoice) plans(ctx context.Context, c *engine.Config, plan memoryPlanner, by pipeline.Sharing, use []int) (plans []*spill.Plan, err error) {
 	var budgets []spill.Budget
+	var costs []cuda.Costs
 	for _, n := range use {
 		d := &g.report.Devices[n]
 		limit, err := engine.GPUMemoryLimit(c.GPUMemory, d.Free)
@@ -70,16 +71,22 @@ func (g *gpuChoice) plans(ctx context.Context, c *engine.Config, plan memoryPlan
 			return nil, fmt.Errorf("--gpu-memory=%s: %s: %w", c.GPUMemory, d.Name, err)
 		}
 		budgets = append(budgets, spill.Budget{Device: d.Name, Limit: limit, Free: d.Free, Total: d.Bytes})
-		by.Costs = append(by.Costs, cuda.Costs{Precision: c.Precision, Limit: limit})
+		costs = append(costs, cuda.Costs{Precision: c.Precision, Products: c.GPUProducts, Limit: limit})
 	}
-	held, err := plan(ctx, by)
-	if err != nil {
-		return nil, err
-	}
-	for i, b := range budgets {
-		plans = append(plans, planOn(b, c.GPUProducts, held[i]))
-	}
-	return plans, nil
+	return cuda.Settle(costs, func(costs []cuda.Costs) (plans []*spill.Plan, err error) {
+		by.Costs = nil
+		for _, c := range costs {
+			by.Costs = append(by.Costs, c)
+		}
+		held, err := plan(ctx, by)
+		if err != nil {
+			return nil, err
+		}
+		for i, b := range budgets {
+			plans = append(plans, planOn(b, c.GPUProducts, held[i]))
+		}
+		return plans, nil
+	})
 }
 
 // planOn finds a place for all on a device.

@@ -36,12 +36,12 @@ func (x *runner) numbers(v []int32) (address, error) {
 }
 
 // cloned is b as an op may keep it until it runs.
-func cloned(b *kernels.Blocks) kernels.Blocks {
-	return kernels.Blocks{Cuts: slices.Clone(b.Cuts), Leaves: slices.Clone(b.Leaves)}
+func cloned(b *kernels.Blocks) *kernels.Blocks {
+	return &kernels.Blocks{Cuts: slices.Clone(b.Cuts), Leaves: slices.Clone(b.Leaves)}
 }
 
 // most is the largest that f gives for the rows of a block.
-func most(b kernels.Blocks, f func(rows int) int) int {
+func most(b *kernels.Blocks, f func(rows int) int) int {
 	n := 0
 	for i := range b.Len() {
 		n = max(n, f(b.Span(i).Len()))
@@ -49,64 +49,102 @@ func most(b kernels.Blocks, f func(rows int) int) int {
 	return n
 }
 
-// blockBytes is about how much scratch memory sums over blocks take.
+// blockBytes is about how much scratch memory sums over blocks take. It is the same for
+// all limits: a plan of memory holds for any that is as large.
 const blockBytes = 64 << 20
 
-// groups cuts blocks of so many bytes of scratch memory each into runs that are below a
-// node of the tree; it gives their ends, and the numbers of the nodes.
-func (x *runner) groups(b kernels.Blocks, bytes int64) (ends []int, nodes []int32) {
-	budget, level := min(blockBytes, x.d.pool.limit/64), 0
+// blockSums is how sums over blocks, of m x n values each, are made: in groups of blocks
+// that are below a node of the tree, whose sums are then added up. What it takes is planned
+// by Costs before a run.
+type blockSums struct {
+	m, n  int
+	slots int   // parts that a block's sum is made in
+	part  int64 // bytes of scratch memory that they take per block, 0: they are none
+
+	ends  []int   // of the groups
+	nodes []int32 // their numbers in the tree
+	most  int     // blocks of a group
+}
+
+// group cuts the blocks.
+func (s blockSums) group(b *kernels.Blocks) blockSums {
+	budget, level := int64(blockBytes), 0
 	if watch.Parts != 0 {
 		budget = watch.Parts
 	}
-	for bytes<<(level+1) <= budget && level < 20 {
+	for (s.part+s.size())<<(level+1) <= budget && level < 20 {
 		level++
 	}
-	for i := 0; i < b.Len(); {
-		node := b.Leaves[i] >> level
-		for i < b.Len() && b.Leaves[i]>>level == node {
-			i++
+	for lo := 0; lo < b.Len(); {
+		node, hi := b.Leaves[lo]>>level, lo
+		for hi < b.Len() && b.Leaves[hi]>>level == node {
+			hi++
 		}
-		ends, nodes = append(ends, i), append(nodes, node)
+		s.ends, s.nodes, s.most = append(s.ends, hi), append(s.nodes, node), max(s.most, hi-lo)
+		lo = hi
 	}
-	return ends, nodes
+	return s
 }
 
-// sumBlocks sets dst to the sum over blocks of m x n values each: part leaves those of the
-// blocks [lo,hi), whose cuts begin at an address, packed in to. bytes is the scratch memory that part asks for, per block.
-func (x *runner) sumBlocks(dst mat, b kernels.Blocks, m, n int, bytes int64, part func(to, cuts address, lo, hi int) error) error {
-	size := 4 * int64(m) * int64(n)
-	ends, nodes := x.groups(b, bytes+size)
-	cuts, err := x.numbers(b.Cuts)
-	if err != nil {
+// size is the bytes of a sum.
+func (s *blockSums) size() int64 { return 4 * int64(s.m) * int64(s.n) }
+
+// several says that there is more than one group.
+func (s *blockSums) several() bool { return len(s.ends) > 1 }
+
+// scratch is all of the scratch memory.
+func (s *blockSums) scratch() int64 {
+	sum := scratchBytes(s.size() * int64(s.most))
+	if s.several() {
+		sum += scratchBytes(s.size() * int64(len(s.ends)))
+	}
+	if s.part > 0 {
+		sum += scratchBytes(s.part * int64(s.most))
+	}
+	return sum
+}
+
+// lists are those that numbers is asked for.
+func (s *blockSums) lists(b *kernels.Blocks) [][]int32 {
+	if !s.several() {
+		return [][]int32{b.Cuts, b.Leaves}
+	}
+	return [][]int32{b.Cuts, b.Leaves, s.nodes}
+}
+
+// sumBlocks sets dst to the sum over blocks: part leaves those of the blocks [lo,hi), whose
+// cuts begin at an address, packed in to.
+func (x *runner) sumBlocks(dst mat, b *kernels.Blocks, s blockSums, part func(to, cuts address, lo, hi int) error) error {
+	if err := x.arena.reserve(x.c, x.pool, s.scratch()); err != nil {
 		return err
 	}
-	leaves, err := x.numbers(b.Leaves)
-	if err != nil {
-		return err
+	var lists [3]address
+	for i, v := range s.lists(b) {
+		at, err := x.numbers(v)
+		if err != nil {
+			return err
+		}
+		lists[i] = at
 	}
+	cuts, leaves := lists[0], lists[1]
 	tree := func(dst mat, part, leaves address, blocks int) error {
-		return x.each("dk_block_tree", m, n, dst, part, leaves, int32(blocks), int32(m), int32(n), shiftOf(n))
+		return x.each("dk_block_tree", s.m, s.n, dst, part, leaves, int32(blocks), int32(s.m), int32(s.n), shiftOf(s.n))
 	}
-	most, lo := 0, 0
-	for _, hi := range ends {
-		most, lo = max(most, hi-lo), hi
-	}
-	sums, err := x.scratch(size * int64(most))
+	sums, err := x.scratch(s.size() * int64(s.most))
 	if err != nil {
 		return err
 	}
 	of := dst
 	var nodeSums address
-	if len(ends) > 1 {
-		if nodeSums, err = x.scratch(size * int64(len(ends))); err != nil {
+	if s.several() {
+		if nodeSums, err = x.scratch(s.size() * int64(len(s.ends))); err != nil {
 			return err
 		}
 	}
-	lo = 0
-	for i, hi := range ends {
-		if len(ends) > 1 {
-			of = mat{nodeSums + address(size*int64(i)), int64(n), m, n}
+	lo := 0
+	for i, hi := range s.ends {
+		if s.several() {
+			of = mat{nodeSums + address(s.size()*int64(i)), int64(s.n), s.m, s.n}
 		}
 		used := x.arena.mark()
 		if err := part(sums, cuts+address(4*lo), lo, hi); err != nil {
@@ -118,12 +156,8 @@ func (x *runner) sumBlocks(dst mat, b kernels.Blocks, m, n int, bytes int64, par
 		}
 		lo = hi
 	}
-	if len(ends) == 1 {
+	if !s.several() {
 		return nil
 	}
-	list, err := x.numbers(nodes)
-	if err != nil {
-		return err
-	}
-	return tree(dst, nodeSums, list, len(nodes))
+	return tree(dst, nodeSums, lists[2], len(s.nodes))
 }

@@ -6,7 +6,9 @@ import "dorylus/kernels"
 // the code that takes it.
 type Costs struct {
 	Precision string
-	Limit     int64 // bytes that may be taken of the device
+	Products  string // Options.Products
+	Limit     int64  // bytes that may be taken of the device
+	Alone     bool   // it has to take blocks one at a time: see Settle
 }
 
 // Block is BlockBytes.
@@ -48,6 +50,33 @@ func (Costs) Product(t kernels.Trans, m, n, k int) int64 {
 	}
 	return 4 * int64(slices) * int64(m) * int64(n)
 }
+
+// Together says that the device sums over blocks: its streams are kernels.BlockSummers.
+func (c Costs) Together() bool { return !c.Alone && c.Products != CUBLASProducts }
+
+// BlockProduct is the scratch memory of a BlockGEMM that makes m x n values, and the lists
+// that the device keeps.
+func (Costs) BlockProduct(b *kernels.Blocks, m, n int) (int64, [][]int32) {
+	s := blockProduct(b, m, n)
+	return s.scratch(), s.lists(b)
+}
+
+// BlockRows is that of a BlockColSum or BlockHeadDotGrad.
+func (Costs) BlockRows(b *kernels.Blocks, m, n int) (int64, [][]int32) {
+	s := blockRows(b, m, n)
+	return s.scratch(), s.lists(b)
+}
+
+// BlockLosses is that of the losses of rows by block.
+func (Costs) BlockLosses(b *kernels.Blocks, rows int) (int64, [][]int32) {
+	return lossScratch(rows, b.Len()), [][]int32{b.Cuts}
+}
+
+// Losses is the scratch memory of the losses of rows.
+func (Costs) Losses(rows int) int64 { return lossScratch(rows, 1) }
+
+// Offsets is what so many row offsets take.
+func (Costs) Offsets(n int) int64 { return BlockBytes(8 * int64(n)) }
 
 // Gather is that of a gather: the chunks of long rows and, in bf16, a copy of the sources.
 func (c Costs) Gather(g *kernels.CSR, cols int, chunks bool) (sum int64) {

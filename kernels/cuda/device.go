@@ -23,6 +23,7 @@ type Device struct {
 	ptx   string  // "sm_80"
 	cubin *cubin  // what the kernels are loaded from; nil: PTX
 	lib   library // makes products; nil: the kernels do
+	alone bool    // streams do not sum over blocks
 	w     *worker
 	pool  *pool
 	chunk int64   // bytes of a staging chunk
@@ -270,7 +271,7 @@ func (d *Device) NewStream() (kernels.Stream, error) {
 	if d.spill != nil {
 		return spill.NewStream(q, d.spill), nil
 	}
-	if d.lib == nil {
+	if d.lib == nil && !d.alone {
 		return summing{q}, nil
 	}
 	return q, nil

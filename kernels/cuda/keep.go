@@ -134,11 +134,11 @@ func (d *Device) Drop(v []int32) {
 	}
 }
 
-// offsets is where the device has the row offsets of t: a copy for this op, or one that
-// is kept as long as all of t's columns are.
-func (x *runner) offsets(t kernels.CSR) (address, error) {
+// offsets is where the device has the row offsets of t: a copy for this op, or, where they
+// are to be kept, one that is as long as all of t's columns are.
+func (x *runner) offsets(t kernels.CSR, keep bool) (address, error) {
 	k, at := x.d.holding(t.Col)
-	if k == nil || at > 0 || len(k.v) != len(t.Col) {
+	if !keep || k == nil || at > 0 || len(k.v) != len(t.Col) {
 		return x.bytes(bytesOf(t.RowPtr))
 	}
 	key := offsetKey{&t.RowPtr[0], len(t.RowPtr)}

@@ -21,3 +21,41 @@ func TestMakePlan(t *testing.T) {
 		}
 	}
 }
+
+// TestSettle: what does not fit with blocks summed at once is planned with each alone, and
+// what lacks less says how much.
+func TestSettle(t *testing.T) {
+	const least = chunkCount*chunkBytes + marginLeast
+	for _, c := range []struct {
+		limit, together, alone int64
+		verdict                spill.Verdict
+		isAlone                bool
+		short                  int64
+	}{
+		{least + 400<<10, 300 << 10, 100 << 10, spill.Resident, false, 0},
+		{least + 200<<10, 300 << 10, 100 << 10, spill.Resident, true, 0},
+		{least, 300 << 10, 256 << 10, spill.Refused, true, 257 << 10},
+		{least, 256 << 10, 300 << 10, spill.Refused, true, 257 << 10},
+	} {
+		costs := []Costs{{Limit: c.limit}, {Limit: c.limit, Products: CUBLASProducts}}
+		plans, err := Settle(costs, func(costs []Costs) (plans []*spill.Plan, err error) {
+			for _, k := range costs {
+				need := spill.Need{Purpose: kernels.Weights, Bytes: c.alone}
+				if k.Together() {
+					need.Bytes = c.together
+				}
+				plans = append(plans, MakePlan(spill.Budget{Limit: k.Limit}, "", []spill.Need{need}, nil))
+			}
+			return plans, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := plans[0]; p.Verdict != c.verdict || p.Alone != c.isAlone || p.Short != c.short {
+			t.Errorf("%+v: %v, blocks alone %v, short of %d", c, p.Verdict, p.Alone, p.Short)
+		}
+		if p := plans[1]; p.Alone || p.Verdict == spill.Refused && p.Short < c.alone {
+			t.Errorf("%+v: by cuBLAS blocks alone %v, short of %d", c, p.Alone, p.Short)
+		}
+	}
+}

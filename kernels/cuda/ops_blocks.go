@@ -22,28 +22,32 @@ func (q summing) BlockGEMM(dst, a, b *kernels.Mat, blocks *kernels.Blocks) {
 		if m == 0 || n == 0 {
 			return nil
 		}
-		size, tiles := 4*int64(m)*int64(n), over(int64(m), gemmRows)*over(int64(n), gemmCols)
-		slots := most(c, func(k int) int {
-			s, _ := slicesOf(kernels.TN, d.rows, d.cols, k)
-			return s
-		})
-		bytes := int64(0)
-		if slots > 1 {
-			bytes = size * int64(slots)
-		}
-		return x.sumBlocks(d, c, d.rows, d.cols, bytes, func(to, cuts address, lo, hi int) error {
+		s, tiles := blockProduct(c, d.rows, d.cols), over(int64(m), gemmRows)*over(int64(n), gemmCols)
+		return x.sumBlocks(d, c, s, func(to, cuts address, lo, hi int) error {
 			part, err := to, error(nil)
-			if slots > 1 {
-				if part, err = x.scratch(bytes * int64(hi-lo)); err != nil {
+			if s.part > 0 {
+				if part, err = x.scratch(s.part * int64(hi-lo)); err != nil {
 					return err
 				}
 			}
-			if err := x.launch(kernel, tiles*int64(slots)*int64(hi-lo), l, r, m, n, cuts, int32(slots), part); err != nil || slots == 1 {
+			if err := x.launch(kernel, tiles*int64(s.slots)*int64(hi-lo), l, r, m, n, cuts, int32(s.slots), part); err != nil || s.part == 0 {
 				return err
 			}
-			return x.each("dk_gemm_block_sum", (hi-lo)*d.rows, d.cols, to, part, cuts, int32(hi-lo), m, n, int32(slots), shiftOf(d.cols))
+			return x.each("dk_gemm_block_sum", (hi-lo)*d.rows, d.cols, to, part, cuts, int32(hi-lo), m, n, int32(s.slots), shiftOf(d.cols))
 		})
 	})
+}
+
+// blockProduct is how BlockGEMM is made: a block's slices are its parts.
+func blockProduct(b *kernels.Blocks, m, n int) blockSums {
+	s := blockSums{m: m, n: n, slots: most(b, func(k int) int {
+		slices, _ := slicesOf(kernels.TN, m, n, k)
+		return slices
+	})}
+	if s.slots > 1 {
+		s.part = s.size() * int64(s.slots)
+	}
+	return s.group(b)
 }
 
 // blockKernel is gemmKernel for many blocks.
@@ -83,28 +87,34 @@ func (q summing) BlockHeadDotGrad(da, d, x *kernels.Mat, blocks *kernels.Blocks)
 
 // sumBlockRows is sumRows for many blocks; args are the kernel's arguments after the sums
 // of slabs.
-func (x *runner) sumBlockRows(dst mat, b kernels.Blocks, kernel string, args func(cuts address, slots int32) []any) error {
+func (x *runner) sumBlockRows(dst mat, b *kernels.Blocks, kernel string, args func(cuts address, slots int32) []any) error {
 	cols := dst.rows * dst.cols
 	if cols == 0 {
 		return nil
 	}
-	slots := max(most(b, func(rows int) int { return int(over(int64(rows), slabRows)) }), 1)
-	bytes := 4 * int64(slots) * int64(kernels.PadCols(cols))
-	return x.sumBlocks(dst, b, dst.rows, dst.cols, bytes, func(to, cuts address, lo, hi int) error {
-		part, err := x.scratchMat((hi-lo)*slots, cols)
+	s := blockRows(b, dst.rows, dst.cols)
+	return x.sumBlocks(dst, b, s, func(to, cuts address, lo, hi int) error {
+		part, err := x.scratchMat((hi-lo)*s.slots, cols)
 		if err != nil {
 			return err
 		}
-		if err := x.launch(kernel, int64(hi-lo)*int64(slots)*over(int64(cols), 32), append([]any{part}, args(cuts, int32(slots))...)...); err != nil {
+		if err := x.launch(kernel, int64(hi-lo)*int64(s.slots)*over(int64(cols), 32), append([]any{part}, args(cuts, int32(s.slots))...)...); err != nil {
 			return err
 		}
-		return x.each("dk_block_slabs", hi-lo, cols, to, part, cuts, int32(slots), int32(hi-lo), int32(cols), shiftOf(cols))
+		return x.each("dk_block_slabs", hi-lo, cols, to, part, cuts, int32(s.slots), int32(hi-lo), int32(cols), shiftOf(cols))
 	})
+}
+
+// blockRows is how m x n sums over rows are made: those of slabs are a block's parts.
+func blockRows(b *kernels.Blocks, m, n int) blockSums {
+	s := blockSums{m: m, n: n, slots: max(most(b, func(rows int) int { return int(over(int64(rows), slabRows)) }), 1)}
+	s.part = 4 * int64(s.slots) * int64(kernels.PadCols(m*n))
+	return s.group(b)
 }
 
 // totals adds up each block's values of float64 in the device's memory; loss gets the
 // sums before Wait returns.
-func (x *runner) totals(loss []float64, values address, b kernels.Blocks) error {
+func (x *runner) totals(loss []float64, values address, b *kernels.Blocks) error {
 	sums, err := x.scratch(8 * int64(len(loss)))
 	if err != nil {
 		return err
@@ -131,12 +141,20 @@ func (x *runner) totals(loss []float64, values address, b kernels.Blocks) error 
 	return nil
 }
 
+// lossScratch is the scratch memory of losses of rows and their sums.
+func lossScratch(rows, sums int) int64 {
+	return scratchBytes(8*int64(rows)) + scratchBytes(8*int64(sums))
+}
+
 // BlockSoftmaxXent implements kernels.BlockSummer.
 func (q summing) BlockSoftmaxXent(grad *kernels.Mat, loss []float64, logits *kernels.Mat, labels []int32, classW *kernels.Mat, scale float32, blocks *kernels.Blocks) {
 	kernels.CheckBlockSoftmaxXent(grad, loss, logits, labels, classW, scale, blocks)
 	o := q.op("BlockSoftmaxXent")
 	g, z, w, c := o.mat(grad), o.mat(logits), o.mat(classW), cloned(blocks)
 	o.run(func(x *runner) error {
+		if err := x.arena.reserve(x.c, x.pool, lossScratch(z.rows, c.Len())); err != nil {
+			return err
+		}
 		each, err := x.softmaxXent(g, z, labels, w, scale, kernels.Span{Hi: z.rows})
 		if err != nil {
 			return err
@@ -151,7 +169,10 @@ func (q summing) BlockSigmoidBCE(grad *kernels.Mat, loss []float64, logits *kern
 	o := q.op("BlockSigmoidBCE")
 	g, z, w, t, c := o.mat(grad), o.mat(logits), o.mat(posW), *targets, cloned(blocks)
 	o.run(func(x *runner) error {
-		each, err := x.sigmoidBCE(g, z, t, mask, w, scale)
+		if err := x.arena.reserve(x.c, x.pool, lossScratch(z.rows, c.Len())); err != nil {
+			return err
+		}
+		each, err := x.sigmoidBCE(g, z, t, mask, w, scale, true)
 		if err != nil {
 			return err
 		}
@@ -160,7 +181,7 @@ func (q summing) BlockSigmoidBCE(grad *kernels.Mat, loss []float64, logits *kern
 }
 
 // blockTotals is totals of the losses of rows; no columns have none.
-func (x *runner) blockTotals(loss []float64, each address, logits mat, b kernels.Blocks) error {
+func (x *runner) blockTotals(loss []float64, each address, logits mat, b *kernels.Blocks) error {
 	if logits.cols == 0 {
 		clear(loss)
 		return nil

@@ -62,7 +62,7 @@ func (q *queue) SigmoidBCE(grad *kernels.Mat, loss []float64, logits *kernels.Ma
 	o := q.op("SigmoidBCE")
 	g, z, w, t := o.mat(grad), o.mat(logits), o.mat(posW), *targets
 	o.run(func(x *runner) error {
-		each, err := x.sigmoidBCE(g, z, t, mask, w, scale)
+		each, err := x.sigmoidBCE(g, z, t, mask, w, scale, false)
 		if err != nil {
 			return err
 		}
@@ -71,14 +71,14 @@ func (q *queue) SigmoidBCE(grad *kernels.Mat, loss []float64, logits *kernels.Ma
 }
 
 // sigmoidBCE gives the loss of each row, as float64. The offsets of targets are copied for
-// each op, unless their columns are kept, which keeps them too; the mask may be kept.
-func (x *runner) sigmoidBCE(g, z mat, t kernels.CSR, mask []int32, w mat, scale float32) (address, error) {
+// each op, unless they are to be kept and their columns are; the mask may be kept.
+func (x *runner) sigmoidBCE(g, z mat, t kernels.CSR, mask []int32, w mat, scale float32, keep bool) (address, error) {
 	n := terms(z, z.rows)
 	each, err := x.scratch(8 * int64(n))
 	if err != nil || n == 0 {
 		return each, err
 	}
-	offsets, err := x.offsets(t)
+	offsets, err := x.offsets(t, keep)
 	if err != nil {
 		return 0, err
 	}

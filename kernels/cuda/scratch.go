@@ -23,10 +23,7 @@ type arena struct {
 }
 
 func (a *arena) get(c context, p *pool, n int64) (address, error) {
-	n = (n + 255) / 256 * 256
-	if n == 0 {
-		n = 256
-	}
+	n = scratchBytes(n)
 	if a.used+n > a.size {
 		want := a.outgrownBytes + a.used + n
 		if a.used == 0 && a.block != 0 { // no op has begun with it
@@ -46,6 +43,16 @@ func (a *arena) get(c context, p *pool, n int64) (address, error) {
 	at := a.block + address(a.used)
 	a.used += n
 	return at, nil
+}
+
+// scratchBytes is what n bytes take of the arena.
+func scratchBytes(n int64) int64 { return max((n+255)/256*256, 256) }
+
+// reserve makes room for all that an op will ask for, n bytes, before it asks for any.
+func (a *arena) reserve(c context, p *pool, n int64) error {
+	_, err := a.get(c, p, n)
+	a.used = 0
+	return err
 }
 
 // mark and release give back what was handed out since: not what the arena grew for.

@@ -12,16 +12,21 @@ import (
 
 // Apply makes the device hold what a plan says: matrices of purposes that it spills are
 // allocated in pinned host memory from now on, and so is what no longer fits. The
-// staging memory is taken at once. It does nothing for a plan that is resident, and
-// refuses one that is refused. It is called once, before matrices are allocated and
+// staging memory is taken at once. A plan that is resident may want streams that take
+// blocks alone, and changes nothing else. It refuses one that is refused. It is called once, before matrices are allocated and
 // streams are made.
 func (d *Device) Apply(p *spill.Plan) error {
-	if p.Verdict != spill.Streamed {
+	if p.Verdict == spill.Refused {
 		return p.Err()
 	}
 	bytes := p.Arena
 	d.mu.Lock()
 	again := d.spill != nil || d.mu.streams > 0
+	if p.Verdict == spill.Resident && (!again || !p.Alone) {
+		d.alone = p.Alone
+		d.mu.Unlock()
+		return nil
+	}
 	d.mu.Unlock()
 	if again {
 		return fmt.Errorf("%s: a memory plan comes before the first stream, and once", d.name)

@@ -73,6 +73,7 @@ type Plan struct {
 	Up, Down int64
 	Seconds  float64
 	Short    int64 // bytes that the limit lacks, if refused
+	Alone    bool  // it holds for a device that takes blocks one at a time only
 
 	moments [][]int64
 }
@@ -179,6 +180,19 @@ func (p *Plan) stage() bool {
 		}
 	}
 	return false
+}
+
+// Lacks is how much less the limit is than what the run takes with everything on the device.
+func (p *Plan) Lacks() int64 {
+	all := int64(0)
+	for _, m := range p.moments {
+		sum := int64(0)
+		for _, n := range m {
+			sum += n
+		}
+		all = max(all, sum)
+	}
+	return max(all-p.Limit, 0)
 }
 
 // arena is how much staging takes at least, with one piece at a time, and how much is
@@ -303,9 +317,17 @@ func (p *Plan) Places() []Place {
 	return lines
 }
 
+// how is the verdict for people.
+func (p *Plan) how() string {
+	if p.Verdict == Resident && p.Alone {
+		return "resident, blocks summed one at a time"
+	}
+	return p.Verdict.String()
+}
+
 // Brief is the plan in a line: what it comes to, and what lies in host memory.
 func (p *Plan) Brief() string {
-	text := fmt.Sprintf("memory plan of %s: %s; %s of %s", p.Device, p.Verdict, size(p.OnGPU+p.Arena), size(p.Limit))
+	text := fmt.Sprintf("memory plan of %s: %s; %s of %s", p.Device, p.how(), size(p.OnGPU+p.Arena), size(p.Limit))
 	var host []string
 	for _, l := range p.Places() {
 		if l.Spilled && p.Verdict == Streamed {
@@ -321,7 +343,7 @@ func (p *Plan) Brief() string {
 // String is the plan for people, a line for each thing.
 func (p *Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "memory plan of %s: %s; %s of %s", p.Device, p.Verdict, size(p.OnGPU+p.Arena), size(p.Limit))
+	fmt.Fprintf(&b, "memory plan of %s: %s; %s of %s", p.Device, p.how(), size(p.OnGPU+p.Arena), size(p.Limit))
 	if p.Total > 0 {
 		fmt.Fprintf(&b, " (the device has %s, %s of it free)", size(p.Total), size(p.Free))
 	}

@@ -11,7 +11,6 @@ import (
 	"dorylus/csrc/cuemu"
 	"dorylus/engine"
 	"dorylus/engine/pipeline"
-	"dorylus/engine/sim/paper"
 	"dorylus/kernels"
 	"dorylus/kernels/cuda"
 	"dorylus/kernels/spill"
@@ -20,11 +19,22 @@ import (
 // planned are the memory plans of a run on devices with so much memory each.
 func planned(t *testing.T, o pipeline.Options, devices int, limit int64) (plans []*spill.Plan) {
 	t.Helper()
-	costs := cuda.Costs{Precision: "fp32", Limit: limit}
-	held, err := pipeline.PlanMemory(context.Background(), o, pipeline.Sharing{Devices: devices, Costs: []paper.Costs{costs, costs}})
+	one := cuda.Costs{Precision: "fp32", Limit: limit}
+	plans, err := cuda.Settle([]cuda.Costs{one, one}[:devices], func(costs []cuda.Costs) ([]*spill.Plan, error) {
+		by := pipeline.Sharing{Devices: devices}
+		for _, c := range costs {
+			by.Costs = append(by.Costs, c)
+		}
+		held, err := pipeline.PlanMemory(context.Background(), o, by)
+		return plansOf(held, limit), err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return plans
+}
+
+func plansOf(held []pipeline.Memory, limit int64) (plans []*spill.Plan) {
 	for i, h := range held {
 		var needs []spill.Need
 		for _, m := range h.Needs {
@@ -110,20 +120,26 @@ func TestTheLeastThatWouldDo(t *testing.T) {
 			if p := planned(t, wide, 1, least-1)[0]; p.Verdict != spill.Refused {
 				t.Errorf("with a byte less than %d: %v", least, p.Verdict)
 			}
-			plan := planned(t, wide, 1, least)[0]
-			dev, err := cuda.Open(cuda.Options{Driver: cuemu.Build(t), Memory: least})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer dev.Close()
-			if err := dev.Apply(plan); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := pipeline.TrainOn(context.Background(), wide, []kernels.Device{dev}); err != nil {
-				t.Fatalf("with %d bytes, %v: %v\n%s", least, plan.Verdict, err, plan)
-			}
-			if m := dev.Memory(); m.Peak > least {
-				t.Errorf("%d bytes were held of %d", m.Peak, least)
+			// So is that with which blocks are summed at once, and a byte less has each alone.
+			for _, limit := range []int64{least, all - 1, all} {
+				plan := planned(t, wide, 1, limit)[0]
+				if together := plan.Verdict == spill.Resident && !plan.Alone; together != (limit == all) {
+					t.Errorf("with %d bytes of %d: %v, blocks alone: %v", limit, all, plan.Verdict, plan.Alone)
+				}
+				dev, err := cuda.Open(cuda.Options{Driver: cuemu.Build(t), Memory: limit})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer dev.Close()
+				if err := dev.Apply(plan); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := pipeline.TrainOn(context.Background(), wide, []kernels.Device{dev}); err != nil {
+					t.Fatalf("with %d bytes, %v: %v\n%s", limit, plan.Verdict, err, plan)
+				}
+				if m := dev.Memory(); m.Peak > limit {
+					t.Errorf("%d bytes were held of %d", m.Peak, limit)
+				}
 			}
 		})
 	}

@@ -11,6 +11,17 @@ type Costs interface {
 	Transpose(g *kernels.CSR) int64
 	// Product is the scratch memory of a product of m x n values with k terms each.
 	Product(t kernels.Trans, m, n, k int) int64
+	// Together says that the device sums over blocks in one op. BlockProduct is the scratch
+	// memory of such a product of m x n values, and the lists of blocks that are kept from
+	// then on; BlockRows that of a sum over rows.
+	Together() bool
+	BlockProduct(b *kernels.Blocks, m, n int) (scratch int64, lists [][]int32)
+	BlockRows(b *kernels.Blocks, m, n int) (scratch int64, lists [][]int32)
+	// Offsets is what a device keeps of so many row offsets, with the columns.
+	Offsets(n int) int64
+	// BlockLosses is that of losses of rows and their sums by block, Losses without blocks.
+	BlockLosses(b *kernels.Blocks, rows int) (scratch int64, lists [][]int32)
+	Losses(rows int) int64
 	// Gather is that of a gather of so many columns along g, chunks that of one which
 	// takes long rows in pieces of so few edges as attention and maximum do.
 	Gather(g *kernels.CSR, cols int, chunks bool) int64
@@ -23,9 +34,15 @@ func (bare) Block(n int64) int64 { return n }
 func (bare) Graph(g *kernels.CSR) int64 {
 	return 8*int64(len(g.RowPtr)) + 4*int64(len(g.Col)) + 4*int64(len(g.Val))
 }
-func (bare) Transpose(*kernels.CSR) int64         { return 0 }
-func (bare) Product(kernels.Trans, int, int, int) int64          { return 0 }
-func (bare) Gather(*kernels.CSR, int, bool) int64 { return 0 }
+func (bare) Transpose(*kernels.CSR) int64                              { return 0 }
+func (bare) Product(kernels.Trans, int, int, int) int64                { return 0 }
+func (bare) Together() bool                                            { return true }
+func (bare) BlockProduct(*kernels.Blocks, int, int) (int64, [][]int32) { return 0, nil }
+func (bare) BlockRows(*kernels.Blocks, int, int) (int64, [][]int32)    { return 0, nil }
+func (bare) Offsets(int) int64                                         { return 0 }
+func (bare) BlockLosses(*kernels.Blocks, int) (int64, [][]int32)       { return 0, nil }
+func (bare) Losses(int) int64                                          { return 0 }
+func (bare) Gather(*kernels.CSR, int, bool) int64                      { return 0 }
 
 // chunking is a kind of gather along a graph.
 type chunking struct {

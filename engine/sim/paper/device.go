@@ -25,6 +25,7 @@ type counts struct {
 	blocks  []*matrix // by address
 	mats    map[*kernels.Mat]*matrix
 	kept    map[*int32]*list
+	lists   map[string]bool // of blocks, by content
 	graphs  map[*graph]bool
 	streams int
 	live    int64
@@ -54,9 +55,16 @@ type matrix struct {
 }
 
 type list struct {
+	len     int
+	takes   int64
+	n       int
+	offsets map[offsets]bool // of rows, that are kept with it
+}
+
+// offsets are row offsets of a CSR.
+type offsets struct {
+	first *int64
 	len   int
-	takes int64
-	n     int
 }
 
 type graph struct {
@@ -78,7 +86,7 @@ func New(costs Costs) *Device {
 		costs = bare{}
 	}
 	return &Device{counts: &counts{
-		next: 1 << 40, mats: map[*kernels.Mat]*matrix{}, kept: map[*int32]*list{}, graphs: map[*graph]bool{}, now: map[kind]int64{}, costs: costs,
+		next: 1 << 40, mats: map[*kernels.Mat]*matrix{}, kept: map[*int32]*list{}, lists: map[string]bool{}, graphs: map[*graph]bool{}, now: map[kind]int64{}, costs: costs,
 	}}
 }
 
@@ -201,7 +209,11 @@ func (d *Device) NewStream() (kernels.Stream, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.streams++
-	return &stream{c: d.counts}, nil
+	s := &stream{c: d.counts}
+	if d.costs.Together() {
+		return summing{s}, nil
+	}
+	return s, nil
 }
 
 // Close implements kernels.Device: it says what is still held.

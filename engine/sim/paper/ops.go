@@ -64,12 +64,14 @@ func (s *stream) ColSum(dst, x *kernels.Mat, rows kernels.Span) {
 
 func (s *stream) SoftmaxXent(grad *kernels.Mat, loss []float64, logits *kernels.Mat, _ []int32, _ *kernels.Mat, _ float32, rows kernels.Span) {
 	loss[0] = 0
+	s.sums(s.c.costs.Losses(rows.Len()), nil)
 	s.readsRows(rows, logits)
 	s.setsRows(rows, grad)
 }
 
-func (s *stream) SigmoidBCE(grad *kernels.Mat, loss []float64, logits *kernels.Mat, _ *kernels.CSR, _ []int32, _ *kernels.Mat, _ float32) {
+func (s *stream) SigmoidBCE(grad *kernels.Mat, loss []float64, logits *kernels.Mat, targets *kernels.CSR, _ []int32, _ *kernels.Mat, _ float32) {
 	loss[0] = 0
+	s.sums(s.c.costs.Losses(logits.Rows)+s.c.costs.Offsets(len(targets.RowPtr)), nil)
 	s.reads(logits)
 	s.sets(grad)
 }
