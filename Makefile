@@ -22,8 +22,11 @@ STATIC ?= $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && echo 'int main(void){re
 # our cuda.h comes before that of any. Its checksum is there because the go command does
 # not see edits of a header that is found by -I.
 GPU_TAGS := $(TAGS)$(if $(TAGS),$(comma))cuda
+# A make within a make has them already: other flags would compile everything anew.
+ifeq (,$(findstring DORYLUS_CUDA_H,$(CGO_CFLAGS)))
 export CGO_CFLAGS := "-I$(CURDIR)/csrc/include" -DDORYLUS_CUDA_H=$(shell cksum < csrc/include/cuda.h | cut -d ' ' -f 1) $(if $(CGO_CFLAGS),$(CGO_CFLAGS),-O2)
 export CGO_LDFLAGS := "-L$(CURDIR)/csrc/cudashim/lib" $(if $(CGO_LDFLAGS),$(CGO_LDFLAGS),-O2)
+endif
 # Packages that are others with the tag.
 GPU := ./csrc/cudashim/... ./csrc/cublas/... ./kernels/cuda/... ./engine/pipeline/ongpu
 
