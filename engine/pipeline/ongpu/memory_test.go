@@ -126,7 +126,7 @@ func TestTheLeastThatWouldDo(t *testing.T) {
 				if together := plan.Verdict == spill.Resident && !plan.Alone; together != (limit == all) {
 					t.Errorf("with %d bytes of %d: %v, blocks alone: %v", limit, all, plan.Verdict, plan.Alone)
 				}
-				dev, err := cuda.Open(cuda.Options{Driver: cuemu.Build(t), Memory: limit})
+				dev, err := cuda.Open(cuda.Options{Driver: cuemu.Driver(t), Memory: limit})
 				if err != nil {
 					t.Fatal(err)
 				}
