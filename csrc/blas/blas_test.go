@@ -5,6 +5,8 @@ package blas
 import (
 	"math"
 	"math/rand/v2"
+	"os"
+	"runtime"
 	"sync"
 	"testing"
 )
@@ -105,4 +107,18 @@ func randoms(r *rand.Rand, n int) []float32 {
 		x[i] = float32(r.NormFloat64())
 	}
 	return x
+}
+
+func TestWorkBuffersAskForHugePages(t *testing.T) {
+	c := make([]float32, 1)
+	SGEMM(false, false, 1, 1, 1, []float32{2}, 1, []float32{3}, 1, c, 1)
+	if c[0] != 6 {
+		t.Fatalf("2·3 is %v", c[0])
+	}
+	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
+		t.Skipf("this kernel has no huge pages to ask for: %v", err)
+	}
+	if want := min(runtime.GOMAXPROCS(0), 64); hugePages != want {
+		t.Errorf("%d work buffers have been advised, want %d", hugePages, want)
+	}
 }
