@@ -30,17 +30,28 @@ func (g *CSR) Validate() error {
 		if hi > int64(len(g.Col)) {
 			return fmt.Errorf("check graph: row %d ends at entry %d of %d", v, hi, len(g.Col))
 		}
-		before := int32(0)
-		for e := lo; e < hi; e++ {
-			c := g.Col[e]
-			if c < 0 || int(c) >= g.Cols {
-				return fmt.Errorf("check graph: entry %d of row %d is column %d, want one in [0,%d)", e-lo, v, c, g.Cols)
+	}
+	return g.Spread(Span{Hi: g.Rows()}, func(s Span) error {
+		for v := s.Lo; v < s.Hi; v++ {
+			if err := g.validateRow(v); err != nil {
+				return err
 			}
-			if c < before {
-				return fmt.Errorf("check graph: entry %d of row %d is column %d, after column %d; sort each row", e-lo, v, c, before)
-			}
-			before = c
 		}
+		return nil
+	})
+}
+
+// validateRow is Validate for the columns of a row.
+func (g *CSR) validateRow(v int) error {
+	before := int32(0)
+	for i, c := range g.Col[g.RowPtr[v]:g.RowPtr[v+1]] {
+		if c < 0 || int(c) >= g.Cols {
+			return fmt.Errorf("check graph: entry %d of row %d is column %d, want one in [0,%d)", i, v, c, g.Cols)
+		}
+		if c < before {
+			return fmt.Errorf("check graph: entry %d of row %d is column %d, after column %d; sort each row", i, v, c, before)
+		}
+		before = c
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func Build(st *store.Store, opt Options) (*Plan, error) {
 		}
 		p.Levels[k] = p.level(rows, n)
 		if k > 0 && rows != nil {
-			rows = closure(st.In, rows)
+			rows = closure(st, rows)
 		}
 	}
 	for k := range p.Levels {
@@ -120,7 +120,7 @@ func Build(st *store.Store, opt Options) (*Plan, error) {
 	}
 	if opt.Seen {
 		if opt.Seeds != nil {
-			p.see(st.In, opt.Seeds)
+			p.see(st, opt.Seeds)
 		}
 		p.countSeen()
 	}
@@ -137,13 +137,13 @@ func Build(st *store.Store, opt Options) (*Plan, error) {
 }
 
 // see finds Seen.
-func (p *Plan) see(in *kernels.CSR, seeds []int32) {
+func (p *Plan) see(st *store.Store, seeds []int32) {
 	for k := len(p.Seen) - 1; k >= 0; k-- {
 		if p.Levels[k].Rows == nil && len(seeds) < p.Levels[k].N {
 			p.Seen[k] = seeds
 		}
 		if k > 0 {
-			seeds = closure(in, seeds)
+			seeds = closure(st, seeds)
 		}
 	}
 }
@@ -188,31 +188,37 @@ func (p *Plan) level(rows []int32, n int) Level {
 }
 
 // closure is rows and their in-neighbours, ascending. An edge of weight 0 makes no
-// neighbours.
-func closure(in *kernels.CSR, rows []int32) []int32 {
-	seen := make([]bool, in.Rows())
-	count := 0
-	mark := func(v int32) {
-		if !seen[v] {
-			seen[v] = true
-			count++
-		}
-	}
+// neighbours. Each vertex looks among its out-edges for one of rows: few of them where
+// there are many rows.
+func closure(st *store.Store, rows []int32) []int32 {
+	out, n := st.Out, st.Meta.Vertices
+	in, seen := newBitset(n), make([]bool, n)
 	for _, v := range rows {
-		mark(v)
-		for e := in.RowPtr[v]; e < in.RowPtr[v+1]; e++ {
-			if in.Val == nil || in.Val[e] != 0 {
-				mark(in.Col[e])
-			}
-		}
+		in.set(v)
 	}
-	all := make([]int32, 0, count)
+	_ = out.Spread(kernels.Span{Hi: n}, func(s kernels.Span) error { // which has no errors
+		for v := s.Lo; v < s.Hi; v++ {
+			seen[v] = in.has(int32(v)) || reaches(out, v, in)
+		}
+		return nil
+	})
+	all := make([]int32, 0, len(rows))
 	for v, s := range seen {
 		if s {
 			all = append(all, int32(v))
 		}
 	}
 	return all
+}
+
+// reaches says whether an out-edge of v, of another weight than 0, ends in rows.
+func reaches(out *kernels.CSR, v int, rows bitset) bool {
+	for e := out.RowPtr[v]; e < out.RowPtr[v+1]; e++ {
+		if rows.has(out.Col[e]) && (out.Val == nil || out.Val[e] != 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // hop builds the edges between two levels; where both hold all rows they are
@@ -297,36 +303,56 @@ func restrict(g *kernels.CSR, rows *Level, col []int32, cols int) *kernels.CSR {
 // restrictSpan is restrict for a span of the level's rows; others have no edges.
 func restrictSpan(g *kernels.CSR, rows *Level, span kernels.Span, col []int32, cols int) *kernels.CSR {
 	out := &kernels.CSR{Cols: cols, RowPtr: make([]int64, rows.N+1)}
-	for i := span.Lo; i < span.Hi; i++ {
-		v := rows.Store(i)
+	rows.each(g, span, func(i int, v int32) {
 		kept := int64(0)
 		for _, u := range g.Col[g.RowPtr[v]:g.RowPtr[v+1]] {
 			if col[u] >= 0 {
 				kept++
 			}
 		}
-		out.RowPtr[i+1] = out.RowPtr[i] + kept
-	}
-	for i := span.Hi; i < rows.N; i++ {
-		out.RowPtr[i+1] = out.RowPtr[i]
+		out.RowPtr[i+1] = kept
+	})
+	for i := range rows.N {
+		out.RowPtr[i+1] += out.RowPtr[i]
 	}
 	edges := out.RowPtr[rows.N]
-	out.Col = make([]int32, 0, edges)
+	out.Col = make([]int32, edges)
 	if g.Val != nil {
-		out.Val = make([]float32, 0, edges)
+		out.Val = make([]float32, edges)
 	}
-	for i := span.Lo; i < span.Hi; i++ {
-		v := rows.Store(i)
+	rows.each(g, span, func(i int, v int32) {
+		at := out.RowPtr[i]
 		for e := g.RowPtr[v]; e < g.RowPtr[v+1]; e++ {
 			if c := col[g.Col[e]]; c >= 0 {
-				out.Col = append(out.Col, c)
+				out.Col[at] = c
 				if g.Val != nil {
-					out.Val = append(out.Val, g.Val[e])
+					out.Val[at] = g.Val[e]
 				}
+				at++
 			}
 		}
-	}
+	})
 	return out
+}
+
+// each calls f with every level row of a span and its store row, on several goroutines,
+// each having rows of about as many edges of g.
+func (l *Level) each(g *kernels.CSR, span kernels.Span, f func(i int, v int32)) {
+	if span.Len() == 0 {
+		return
+	}
+	in := kernels.Span{Lo: int(l.Store(span.Lo)), Hi: int(l.Store(span.Hi-1)) + 1}
+	_ = g.Spread(in, func(s kernels.Span) error { // which has no errors
+		lo, hi := s.Lo, s.Hi
+		if l.Rows != nil {
+			lo, _ = slices.BinarySearch(l.Rows, int32(s.Lo))
+			hi, _ = slices.BinarySearch(l.Rows, int32(s.Hi))
+		}
+		for i := lo; i < hi; i++ {
+			f(i, l.Store(i))
+		}
+		return nil
+	})
 }
 
 // Features is the level's part of a sparse feature matrix, in the memory of g where the

@@ -376,16 +376,31 @@ func checkOffsets(g *kernels.CSR, ptr string, rows kernels.Span) error {
 // checkColumns checks that the columns of some rows, whose offsets are good, ascend
 // inside their range.
 func checkColumns(g *kernels.CSR, col string, rows kernels.Span) error {
-	for v := rows.Lo; v < rows.Hi; v++ {
-		if err := checkRow(g.Col[g.RowPtr[v]:g.RowPtr[v+1]], col, v, g.Cols); err != nil {
-			return err
+	return g.Spread(rows, func(s kernels.Span) error {
+		for v := s.Lo; v < s.Hi; v++ {
+			if row := g.Col[g.RowPtr[v]:g.RowPtr[v+1]]; !ascends(row, g.Cols) {
+				return badRow(row, col, v, g.Cols)
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
-// checkRow is checkColumns for one row.
-func checkRow(row []int32, col string, v, cols int) error {
+// ascends says that columns strictly ascend in 0..cols-1: then the first and the last
+// are the only ones to compare with the range.
+func ascends(row []int32, cols int) bool {
+	if len(row) == 0 {
+		return true
+	}
+	good := row[0] >= 0 && int(row[len(row)-1]) < cols
+	for i, u := range row[1:] {
+		good = good && row[i] < u
+	}
+	return good
+}
+
+// badRow names the first column that ascends does not accept, if there is one.
+func badRow(row []int32, col string, v, cols int) error {
 	before := int32(-1)
 	for _, u := range row {
 		if u <= before || int(u) >= cols {

@@ -116,7 +116,7 @@ func (p *Part) each(g matrix, rows []int32, fn func(i int, col []int32, val []fl
 		return g.csr.RowPtr[rows[i]], g.csr.RowPtr[rows[i]+1]
 	}, func(i int, data [][]byte) error {
 		col := sliceOf[int32](data[0])
-		if err := checkRow(col, g.col, int(rows[i]), g.csr.Cols); err != nil {
+		if err := badRow(col, g.col, int(rows[i]), g.csr.Cols); err != nil {
 			return err
 		}
 		var val []float32
