@@ -79,6 +79,7 @@ func TestBadData(t *testing.T) {
 		{"label beyond the classes", []string{"g/ind.g.graph", "x"}, "check g", []string{"ind.g."}},
 		{"prepare into a missing folder", smallGraph("g"), "prepare g -o none/store", []string{"none/store", "no such file"}},
 		{"prepare over something else", append(smallGraph("g"), "store/diary.txt", "dear diary"), "prepare g -o store --overwrite", []string{"store"}},
+		{"prepare into a file, which is seen before the source is read", []string{"diary.txt", "dear diary"}, "prepare nowhere -o diary.txt", []string{"diary.txt", "exists already"}},
 		{"prepare of bad data", with("g", "features.csv", "1,0\n1,0\n1,inf\n0,1\n0,1\n0,2\n"), "prepare g -o store", []string{"non-finite", "--force"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

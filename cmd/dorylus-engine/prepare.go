@@ -122,6 +122,11 @@ func (a *app) prepare(ctx context.Context, src string, f *prepareFlags) error {
 	if err := opt.Validate(); err != nil {
 		return usage(err)
 	}
+	if f.as == asStore {
+		if err := store.Free(f.out, f.overwrite); err != nil {
+			return err
+		}
+	}
 	show := a.stages(f.json)
 	defer show.clear()
 	f.read.opt.Progress = show.bytes("read")

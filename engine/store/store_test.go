@@ -301,6 +301,26 @@ func TestNothingIsReplacedUnasked(t *testing.T) {
 	}
 }
 
+func TestFreeSaysWhatWriteWould(t *testing.T) {
+	s := toy()
+	full := mustWrite(t, s)
+	place := t.TempDir()
+	file := filepath.Join(place, "file")
+	os.WriteFile(file, nil, 0o644)
+	for _, dir := range []string{full, file, filepath.Join(file, "below"), filepath.Join(place, "no", "such"), filepath.Join(place, "new")} {
+		for _, over := range []bool{false, true} {
+			free := Free(dir, over)
+			err := Write(context.Background(), dir, s, WriteOptions{Overwrite: over})
+			if (free == nil) != (err == nil) || errors.Is(free, ErrExists) != errors.Is(err, ErrExists) {
+				t.Errorf("%s, overwrite %v: Free says %v, Write %v", dir, over, free, err)
+			}
+			if err == nil && dir != full {
+				os.RemoveAll(dir)
+			}
+		}
+	}
+}
+
 // alone checks that nothing but dir is in its parent.
 func alone(t testing.TB, dir string) {
 	t.Helper()

@@ -105,6 +105,23 @@ func write(ctx context.Context, dir string, s *Store, opt WriteOptions) (err err
 	return syncDir(parent)
 }
 
+// Free says whether Write could make dir, as far as names go, so that nobody computes a
+// store that has no place. Its errors are those of Write.
+func Free(dir string, overwrite bool) error {
+	dir = filepath.Clean(dir)
+	err := replaceable(dir, overwrite)
+	if err == nil {
+		var info fs.FileInfo
+		if info, err = os.Stat(filepath.Dir(dir)); err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a folder: choose another place", filepath.Dir(dir))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write store %s: %w", dir, err)
+	}
+	return nil
+}
+
 // replaceable says whether dir may become a store: it is not there, or empty, or
 // a store that may be overwritten.
 func replaceable(dir string, overwrite bool) error {
